@@ -1,6 +1,9 @@
 """Products of the Python package beside SciPy, sparse_dot_mkl and PyTorch, on the CPU, checked in the same run.
 
     python bench/python_speed.py [--threads N] [--seconds S] [--json FILE]
+    python bench/python_speed.py --device cuda [--seconds S] [--json FILE] [GRAPH.npz ...]
+
+The second is `python_speed_gpu.py`: beside CuPy, torch.sparse and PyG, as JSON lines.
 
 Peers that are not installed are left out. Each line has the median times of both, taken in turns, and the
 ratio of the peer's time to ours; at the end the geometric mean for each peer, and what a call costs.
@@ -16,7 +19,11 @@ import time
 
 import gustav
 import numpy as np
-import scipy.sparse as sp
+
+try:
+    import scipy.sparse as sp
+except ImportError:
+    sp = None
 
 
 def matrices(rng):
@@ -168,7 +175,13 @@ def main():
     parser.add_argument("--threads", type=int, default=gustav.get_num_threads())
     parser.add_argument("--seconds", type=float, default=0.3, help="for each pair")
     parser.add_argument("--json", help="where the records go")
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu")
+    parser.add_argument("graphs", nargs="*", help="files of SciPy's npz, beside generated graphs (cuda)")
     options = parser.parse_args()
+    if options.device == "cuda":
+        import python_speed_gpu
+
+        return python_speed_gpu.run(options)
     records = compare(options.seconds, options.threads)
     print()
     for way in ("spmm", "plan"):

@@ -51,9 +51,9 @@ def timed(call, args):
 
 
 def numpy_type(name):
-    types = {"f32": np.float32, "f64": np.float64}
+    types = {"f16": np.float16, "f32": np.float32, "f64": np.float64}
     if name not in types:
-        raise RuntimeError(f"values of type {name} are not measured here: f32 and f64 are")
+        raise RuntimeError(f"values of type {name} are not measured here: {', '.join(types)} are")
     return types[name]
 
 
@@ -594,7 +594,13 @@ class Session:
         def ready(a, b, pool):
             if semiring == "min-plus":
                 return self.peer.over_min_plus(a, pool, columns)
-            return self.peer.prepare(message["operation"], a, b, pool, columns, order)
+            operation, heads = message["operation"], message.get("heads", 1)
+            gradients = message.get("gradients", False)
+            if operation == "attention" or gradients:
+                if not hasattr(self.peer, "fused"):
+                    raise NotImplementedError("it has no gradients and no attention")
+                return self.peer.fused(operation, a, pool, columns, heads, gradients)
+            return self.peer.prepare(operation, a, b, pool, columns, order)
 
         copy = message.get("copy", False)
         if copy:
@@ -623,6 +629,18 @@ class Session:
         self.case.result().tofile(message["c"])
         time.sleep(SETTLE_S)
         return {"ms": max(taken - self.overhead, 1e-6)}
+
+    def network(self, message):
+        """A network of the peer's own, for programs that train one."""
+        self.release(message)
+        if not hasattr(self.peer, "network"):
+            raise NotImplementedError("it trains no networks")
+        self.case = self.peer.network(message, self.matrices[message["a"]], load)
+        return {}
+
+    def train(self, _):
+        ms, losses = self.case.train()
+        return {"ms": ms, "losses": losses}
 
     def result(self, message):
         """One more execution, from a poisoned C, and its rows in files."""

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from . import _device
+
 #: Types that the library multiplies, by the names of NumPy.
 TAKEN = ("float16", "bfloat16", "float32", "float64", "int32", "int64")
 
@@ -17,6 +19,19 @@ def torch_of(*arrays: Any) -> Any:
     if torch is not None and any(isinstance(array, torch.Tensor) for array in arrays):
         return torch
     return None
+
+
+def cupy_of(*arrays: Any) -> Any:
+    """The module ``cupy``, if one of `arrays` is an array of it, else ``None``."""
+    cupy = sys.modules.get("cupy")
+    if cupy is not None and any(isinstance(array, cupy.ndarray) for array in arrays):
+        return cupy
+    return None
+
+
+def namespace(array: Any) -> Any:
+    """CuPy for an array of it, else NumPy: their functions have the same names."""
+    return cupy_of(array) or np
 
 
 def dtype_name(array: Any) -> str:
@@ -47,12 +62,21 @@ def numpy_dtype(name: str) -> np.dtype[Any]:
 
 
 def empty(like: Any, shape: tuple[int, ...]) -> Any:
-    """A new array of the type and, for NumPy and PyTorch, the library of `like`."""
+    """A new array of the type and, for NumPy, PyTorch and CuPy, the library and device of `like`."""
     if type(like) is np.ndarray:
         return np.empty(shape, like.dtype)
     torch = torch_of(like)
     if torch is not None:
         return torch.empty(shape, dtype=like.dtype, device=like.device)
+    cupy = cupy_of(like)
+    if cupy is not None:
+        with like.device:
+            return cupy.empty(shape, like.dtype)
+    if _device.number(like) is not None:
+        raise NotImplementedError(
+            f"a result in the memory of a GPU is not made by the library of {type(like).__name__}; nearest that "
+            "works: out=, or the operand as an array of CuPy or PyTorch (their from_dlpack copies nothing)"
+        )
     return np.empty(shape, numpy_dtype(dtype_name(like)))
 
 
@@ -61,7 +85,7 @@ def give_back(like: Any, result: Any) -> Any:
 
     bfloat16, which NumPy does not export, is copied.
     """
-    if isinstance(like, np.ndarray) or torch_of(like) is not None:
+    if isinstance(like, np.ndarray) or torch_of(like) is not None or cupy_of(like) is not None:
         return result
     namespace = getattr(like, "__array_namespace__", None)
     if namespace is None:
@@ -85,6 +109,29 @@ def of_block(block: Any, like: Any = None) -> Any:
     return array.view(numpy_dtype("bfloat16")) if block.dtype == "bfloat16" else array
 
 
+def copied(block: Any, like: Any, place: Any) -> Any:
+    """A vector of the library on a GPU as a new one of the library of `like`, in the order of the place's stream."""
+    values = empty_vector(like, len(block), block.dtype)
+    block.copy_into(_device.exported(values, place), place)
+    _device.settle(place, values)
+    return values
+
+
+def empty_vector(like: Any, length: int, dtype: str) -> Any:
+    """A new vector on the GPU of `like`, of its library, with elements of the type of this name."""
+    torch = torch_of(like)
+    if torch is not None:
+        return torch.empty(length, dtype=getattr(torch, dtype), device=like.device)
+    cupy = cupy_of(like)
+    if cupy is None:
+        raise NotImplementedError(
+            f"arrays in the memory of a GPU are not made by the library of {type(like).__name__}; nearest that works: "
+            "operands of CuPy or PyTorch (their from_dlpack copies nothing)"
+        )
+    with like.device:
+        return cupy.empty(length, numpy_dtype(dtype))
+
+
 def checked(name: str, array: Any) -> Any:
     """`array`, if its elements are all that there is to it, or NumPy's view of what describes an array.
 
@@ -106,14 +153,27 @@ def checked(name: str, array: Any) -> Any:
         )
     if hasattr(array, "shape") and hasattr(array, "dtype"):
         return array
-    if hasattr(array, "__dlpack__"):
+    if hasattr(array, "__dlpack__") and _device.number(array) is None:
         return np.from_dlpack(array)
     if hasattr(array, "__array_interface__"):
         return np.asarray(array)
     raise TypeError(
-        f"{name}: {type(array).__name__} is not taken; a NumPy array is, and what has __dlpack__ or "
-        "__array_interface__"
+        f"{name}: {type(array).__name__} is not taken; a NumPy array is, and what has __dlpack__, "
+        "__array_interface__ or __cuda_array_interface__, shape and dtype"
     )
+
+
+def writable(name: str, array: Any) -> Any:
+    """As :func:`checked`, for an array that is written.
+
+    Raises
+    ------
+    TypeError
+        For arrays of JAX also, which are never written.
+    """
+    if type(array).__module__.partition(".")[0] in ("jax", "jaxlib"):
+        raise TypeError(f"{name}: arrays of JAX cannot be written; leave it out for a new one, or give a NumPy array")
+    return checked(name, array)
 
 
 def _tracks_gradients() -> bool:
@@ -145,7 +205,8 @@ def common_type(first: Any, second: Any) -> tuple[Any, Any]:
         return first.to(dtype), second.to(dtype)
     if dtype_name(first) == dtype_name(second):
         return first, second
-    if not (isinstance(first, np.ndarray) and isinstance(second, np.ndarray)):
+    library = cupy_of(first) or np
+    if not (isinstance(first, library.ndarray) and isinstance(second, library.ndarray)):
         raise TypeError(
             f"types differ: {dtype_name(first)} and {dtype_name(second)}; give both in one type"
         )
@@ -155,4 +216,4 @@ def common_type(first: Any, second: Any) -> tuple[Any, Any]:
             f"values of {first.dtype} and {second.dtype} make {dtype}, which is not taken; "
             f"{', '.join(TAKEN)} are"
         )
-    return np.asarray(first, dtype), np.asarray(second, dtype)
+    return library.asarray(first, dtype), library.asarray(second, dtype)

@@ -1,5 +1,8 @@
 from typing import Any
 
+# None for host memory, or a GPU's number, the handle of a stream, and what keeps the stream.
+_Place = tuple[int, int, Any] | None
+
 __version__: str
 
 class Block:
@@ -11,8 +14,18 @@ class Block:
 
 class Pattern:
     def __new__(
-        cls, indptr: Any, indices: Any, shape: tuple[int, int], copy: bool = True
+        cls,
+        indptr: Any,
+        indices: Any,
+        shape: tuple[int, int],
+        copy: bool = True,
+        place: _Place = None,
     ) -> Pattern: ...
+    @property
+    def gpu(self) -> int | None: ...
+    @property
+    def index_types(self) -> tuple[str, str]: ...
+    def copy_into(self, indptr: Any, indices: Any, place: _Place) -> None: ...
     @property
     def shape(self) -> tuple[int, int]: ...
     @property
@@ -37,10 +50,22 @@ class SpmmPlan:
         deterministic: bool,
         threads: int | None = None,
         reduce: str = "sum",
+        place: _Place = None,
+        batch: int = 1,
     ) -> SpmmPlan: ...
     def execute_into(
-        self, values: Any, b: Any, out: Any, alpha: Any, beta: Any, winners: Any = None
+        self,
+        values: Any,
+        b: Any,
+        out: Any,
+        alpha: Any,
+        beta: Any,
+        winners: Any = None,
+        place: _Place = None,
     ) -> None: ...
+    def prepare(self) -> None: ...
+    @property
+    def gpu(self) -> int | None: ...
     @property
     def dtype(self) -> str: ...
     @property
@@ -56,13 +81,65 @@ class SpmmPlan:
     def explain(self) -> str: ...
 
 class SddmmPlan:
-    def __new__(cls, pattern: Pattern, depth: int, dtype: str, calls: int) -> SddmmPlan: ...
-    def execute_into(self, x: Any, y: Any, out: Any, alpha: Any, beta: Any) -> None: ...
+    def __new__(
+        cls,
+        pattern: Pattern,
+        depth: int,
+        dtype: str,
+        calls: int,
+        place: _Place = None,
+        batch: int = 1,
+    ) -> SddmmPlan: ...
+    def execute_into(
+        self, x: Any, y: Any, out: Any, alpha: Any, beta: Any, place: _Place = None
+    ) -> None: ...
 
 class SoftmaxPlan:
-    def __new__(cls, pattern: Pattern, heads: int, dtype: str) -> SoftmaxPlan: ...
-    def execute_into(self, scores: Any, out: Any) -> None: ...
-    def gradient_into(self, weights: Any, of_weights: Any, out: Any) -> None: ...
+    def __new__(
+        cls, pattern: Pattern, heads: int, dtype: str, place: _Place = None
+    ) -> SoftmaxPlan: ...
+    def execute_into(self, scores: Any, out: Any, place: _Place = None) -> None: ...
+    def gradient_into(
+        self, weights: Any, of_weights: Any, out: Any, place: _Place = None
+    ) -> None: ...
+
+class AttentionPlan:
+    def __new__(
+        cls,
+        pattern: Pattern,
+        heads: int,
+        columns: int,
+        value_columns: int,
+        dtype: str,
+        place: _Place = None,
+    ) -> AttentionPlan: ...
+    def execute_into(
+        self,
+        q: Any,
+        k: Any,
+        v: Any,
+        o: Any,
+        lse: Any,
+        scale: float | None,
+        bias: tuple[Any, str] | None = None,
+        place: _Place = None,
+    ) -> None: ...
+    def gradients_into(
+        self,
+        q: Any,
+        k: Any,
+        v: Any,
+        o: Any,
+        lse: Any,
+        of_o: Any,
+        of_q: Any,
+        of_k: Any,
+        of_v: Any,
+        scale: float | None,
+        bias: tuple[Any, str] | None = None,
+        of_bias: tuple[Any, str] | None = None,
+        place: _Place = None,
+    ) -> None: ...
 
 class SpgemmPlan:
     def __new__(
@@ -70,6 +147,36 @@ class SpgemmPlan:
     ) -> SpgemmPlan: ...
     def execute(self, values_of_a: Any, values_of_b: Any) -> tuple[Pattern, Block]: ...
 
+class DeviceBlock:
+    @property
+    def dtype(self) -> str: ...
+    def __len__(self) -> int: ...
+    def copy_into(self, out: Any, place: _Place) -> None: ...
+
+class DeviceSpgemmPlan:
+    def __new__(
+        cls, a: Pattern, b: Pattern, mask: Pattern | None, dtype: str, calls: int, place: _Place
+    ) -> DeviceSpgemmPlan: ...
+    def execute(
+        self, values_of_a: Any, values_of_b: Any, place: _Place
+    ) -> tuple[Pattern, DeviceBlock]: ...
+
+def spgemm_on_gpu(
+    pattern_of_a: Any,
+    values_of_a: Any,
+    pattern_of_b: Any,
+    values_of_b: Any,
+    mask: Any,
+    alpha: Any,
+    transpose: bool,
+    semiring_name: str,
+    sorted: bool,
+    deterministic: bool,
+    place: _Place,
+) -> tuple[Pattern, DeviceBlock]: ...
+def synchronize(place: _Place) -> None: ...
+def keep_for_capture(place: _Place, object: Any) -> None: ...
+def ordinal_of(address: int) -> int: ...
 def spmm(
     pattern: Any,
     values: Any,
@@ -82,6 +189,7 @@ def spmm(
     reduce: str,
     deterministic: bool,
     threads: int | None,
+    place: _Place,
 ) -> None: ...
 def spmv(
     pattern: Any,
@@ -94,6 +202,7 @@ def spmv(
     semiring_name: str,
     deterministic: bool,
     threads: int | None,
+    place: _Place,
 ) -> None: ...
 def sddmm(
     pattern: Any,
@@ -103,6 +212,7 @@ def sddmm(
     alpha: Any,
     beta: Any,
     threads: int | None,
+    place: _Place,
 ) -> None: ...
 def spgemm(
     pattern_of_a: Any,

@@ -1,7 +1,8 @@
 """What calls without a plan learn of a matrix: its pattern from the second call on, and plans for it.
 
 An entry belongs to an object of the caller's, and goes with it. The pattern is a copy, compared with the
-arrays in every call: comparing costs less than validating, and a matrix that was written to is learnt anew.
+arrays in every call: comparing costs less than validating, and a matrix that was written to is learnt anew. Tensors
+on a GPU say when they were written to; arrays of CuPy are compared there, for which the host waits.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from . import _gustav
+from . import _device, _families, _gustav
 from ._operands import Operand
 
 # Matrices of which a copy of the indices is kept, the oldest dropped first.
@@ -24,12 +25,46 @@ _EXPECTED = {1: 8, 8: 1000}
 class _Planned:
     """A pattern, and what belongs to it alone: never changed for another pattern, but replaced."""
 
-    __slots__ = ("calls", "pattern", "plans")
+    __slots__ = ("calls", "pattern", "plans", "seen")
 
-    def __init__(self, pattern: _gustav.Pattern) -> None:
-        self.pattern = pattern
+    def __init__(self, operand: Operand, place: _device.Place) -> None:
+        self.pattern = _gustav.Pattern(*operand.pattern_at(place), copy=True, place=place)
+        # Of a pattern on a GPU: the versions of the tensors, or copies of the arrays.
+        self.seen: Any = None if place is None else _seen(operand)
         self.calls: dict[Any, int] = {}
         self.plans: dict[Any, _gustav.SpmmPlan] = {}
+
+
+    def is_of(self, operand: Operand, place: _device.Place) -> bool:
+        """Whether the operand has this pattern at the place."""
+        pattern = self.pattern
+        if pattern.shape != operand.shape or pattern.gpu != (None if place is None else place[0]):
+            return False
+        if place is None:
+            return pattern.matches(operand.indptr, operand.indices)
+        versions = _versions(operand)
+        if versions is not None or isinstance(self.seen[0], int):
+            return bool(versions == self.seen)
+        return all(
+            kept.dtype == now.dtype and kept.shape == now.shape and bool((kept == now).all())
+            for kept, now in zip(self.seen, (operand.indptr, operand.indices), strict=True)
+        )
+
+
+def _versions(operand: Operand) -> Any:
+    """How often the tensors of indices were written to, if they say, and where they are."""
+    arrays = (operand.indptr, operand.indices)
+    if _families.torch_of(operand.like) is None or any(t.is_inference() for t in arrays):
+        return None
+    return tuple(number for t in arrays for number in (t._version, t.data_ptr(), len(t)))
+
+
+def _seen(operand: Operand) -> Any:
+    versions = _versions(operand)
+    if versions is not None:
+        return versions
+    is_torch = _families.torch_of(operand.indptr) is not None
+    return tuple(t.clone() if is_torch else t.copy() for t in (operand.indptr, operand.indices))
 
 
 class _Learnt:
@@ -52,12 +87,14 @@ def spmm_plan(
     reduce: str,
     deterministic: bool,
     threads: int | None,
+    place: _device.Place = None,
 ) -> _gustav.SpmmPlan | None:
     """The plan of this product, if the matrix has been multiplied before; values in its own order."""
     if operand.order is not None or isinstance(operand.like, tuple):
         return None
     # Transposes and matrices of other values share their index arrays with those they were made from.
-    owner = operand.indices if isinstance(operand.indices, np.ndarray) else operand.like
+    of_arrays = isinstance(operand.indices, np.ndarray) or _families.cupy_of(operand.indices) is not None
+    owner = operand.indices if of_arrays else operand.like
     key = id(owner)
     learnt = _learnt.get(key)
     if learnt is None or learnt.refers() is not owner:
@@ -65,12 +102,8 @@ def spmm_plan(
         return None
     # Other threads may replace it meanwhile, for a matrix with the same indices.
     planned = learnt.planned
-    if (
-        planned is None
-        or planned.pattern.shape != operand.shape
-        or not planned.pattern.matches(operand.indptr, operand.indices)
-    ):
-        planned = learnt.planned = _Planned(_gustav.Pattern(*operand.pattern))
+    if planned is None or not planned.is_of(operand, place):
+        planned = learnt.planned = _Planned(operand, place)
     count = _gustav.get_num_threads() if threads is None else threads
     of_call = (columns, dtype, transpose, semiring, reduce, deterministic, count)
     calls = planned.calls.get(of_call, 0) + 1
@@ -86,6 +119,7 @@ def spmm_plan(
             deterministic,
             threads,
             reduce,
+            place,
         )
     return planned.plans.get(of_call)
 

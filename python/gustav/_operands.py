@@ -7,12 +7,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from . import _families
+from . import _device, _families
 from ._gustav import Pattern as NativePattern
 
 TAKEN = (
-    "scipy.sparse csr, csc and coo arrays and matrices, torch.sparse_csr, sparse_csc and sparse_coo "
-    "tensors, and tuples (indptr, indices, data, shape)"
+    "csr, csc and coo matrices of scipy.sparse and cupyx.scipy.sparse, torch.sparse_csr, sparse_csc and "
+    "sparse_coo tensors, and tuples (indptr, indices, data, shape)"
 )
 
 
@@ -73,14 +73,26 @@ class Operand:
         self.order = order
 
     @property
-    def pattern(self) -> Any:
+    def pattern(self) -> tuple[Any, Any, tuple[int, int]]:
         """What the module takes as a pattern."""
         return (self.indptr, self.indices, self.shape)
+
+    def pattern_at(self, place: _device.Place) -> tuple[Any, Any, tuple[int, int]]:
+        """The same for arrays at a place."""
+        if place is None:
+            return self.pattern
+        indptr = self.indptr
+        if _families.dtype_name(indptr).endswith("32") and _families.dtype_name(self.indices).endswith("64"):
+            indptr = widened(indptr)
+        return (_device.exported(indptr, place), _device.exported(self.indices, place), self.shape)
 
     def in_csr(self) -> Operand:
         """The matrix itself in CSR: transposed arrays are brought into order, with a copy."""
         if not self.transposed:
             return self
+        if _device.number(self.indices) is not None:
+            indptr, indices, order = transposed_on_gpu(self.indptr, self.indices, self.shape)
+            return Operand(self.like, indptr, indices, self.data[order], self.shape[::-1])
         pattern, permutation = NativePattern(self.indptr, self.indices, self.shape, copy=False).transposed()
         data = self.data[_families.of_block(permutation, self.data)]
         indptr, indices = (_families.of_block(b, self.data) for b in (pattern.indptr, pattern.indices))
@@ -105,14 +117,14 @@ def of(name: str, a: Any) -> Operand:
     scipy_format = getattr(a, "format", None)
     if scipy_format is not None and _is_scipy(a):
         return _of_scipy(name, a, scipy_format)
-    if type(a).__module__.partition(".")[0] == "cupyx":
-        raise NotImplementedError(
-            f"{name}: matrices in the memory of a GPU are not taken yet; nearest that works: its method get()"
-        )
+    if scipy_format is not None and type(a).__module__.partition(".")[0] == "cupyx":
+        return _of_scipy(name, a, scipy_format)
     if isinstance(a, tuple):
         if len(a) != 4:
             raise TypeError(f"{name}: a tuple of {len(a)} is not taken; (indptr, indices, data, shape) is")
         indptr, indices, data, shape = a
+        # Its own mask or gradients would be lost; SDDMM reads no values.
+        data = data if data is None else _families.checked("data", data)
         return Operand(a, indptr, indices, data, (int(shape[0]), int(shape[1])))
     if _families.torch_of(a) is not None:
         return _of_torch(name, a)
@@ -134,21 +146,21 @@ def _of_scipy(name: str, a: Any, scipy_format: str) -> Operand:
     if scipy_format == "coo":
         return _of_triplets(a, a.row, a.col, a.data, a.shape)
     raise TypeError(
-        f"{name}: a matrix of SciPy's format {scipy_format!r} is not taken; its method tocsr() gives "
-        "one that is"
+        f"{name}: a matrix of the format {scipy_format!r} is not taken; its method tocsr() gives one that is"
     )
 
 
 def _of_triplets(a: Any, row: Any, col: Any, data: Any, shape: tuple[int, int]) -> Operand:
     """Entries in the order of rows; entries of one position stay separate."""
+    xp = _families.namespace(row)
     if len(row) and (row.min() < 0 or row.max() >= shape[0]):
-        wrong = int(np.flatnonzero((row < 0) | (row >= shape[0]))[0])
+        wrong = int(xp.flatnonzero((row < 0) | (row >= shape[0]))[0])
         raise ValueError(
             f"entry {wrong}: row index {row[wrong]} is out of range (must be from 0 to {shape[0] - 1})"
         )
-    indptr = np.zeros(shape[0] + 1, np.int64)
-    np.cumsum(np.bincount(row, minlength=shape[0]), out=indptr[1:])
-    order = np.argsort(row, kind="stable")
+    indptr = xp.zeros(shape[0] + 1, np.int64)
+    indptr[1:] = xp.cumsum(xp.bincount(row, minlength=shape[0]))
+    order = xp.argsort(row, kind="stable")
     indptr = indptr.astype(col.dtype, copy=False)
     return Operand(a, indptr, col[order], data[order], shape, order=order)
 
@@ -175,15 +187,61 @@ def _of_torch(name: str, a: Any) -> Operand:
     raise TypeError(f"{name}: a dense tensor is not taken as a sparse matrix; {TAKEN} are")
 
 
+def widened(array: Any) -> Any:
+    """Indices as integers of 64 bits."""
+    torch = _families.torch_of(array)
+    return array.to(torch.int64) if torch is not None else _families.namespace(array).asarray(array, np.int64)
+
+
+def transposed_on_gpu(indptr: Any, indices: Any, shape: tuple[int, int]) -> tuple[Any, Any, Any]:
+    """Row offsets and column indices of the transpose, and for each of its entries the position of the same before."""
+    rows, columns = shape
+    torch = _families.torch_of(indices)
+    if torch is not None:
+        order = torch.argsort(indices, stable=True)
+        of_entries = torch.arange(rows, dtype=indices.dtype, device=indices.device)
+        row = of_entries.repeat_interleave(indptr.diff(), output_size=len(indices))
+        offsets = torch.zeros(columns + 1, dtype=indptr.dtype, device=indices.device)
+        offsets[1:] = torch.bincount(indices, minlength=columns).cumsum(0)
+        return offsets, row[order], order
+    xp = _families.namespace(indices)
+    order = xp.argsort(indices, kind="stable")
+    row = xp.searchsorted(indptr, xp.arange(len(indices), dtype=indptr.dtype), side="right") - 1
+    offsets = xp.zeros(columns + 1, indptr.dtype)
+    offsets[1:] = xp.cumsum(xp.bincount(indices, minlength=columns))
+    return offsets, row.astype(indices.dtype)[order], order
+
+
+def result_on_gpu(operand: Operand, pattern: Any, values: Any, csc: bool, place: _device.Place) -> Any:
+    """As :func:`result`, of a pattern and values of the library on a GPU, which are copied."""
+    like, (rows, columns) = operand.data, pattern.shape
+    of_offsets, of_indices = pattern.index_types
+    indptr = _families.empty_vector(like, rows + 1, of_offsets)
+    indices = _families.empty_vector(like, pattern.nnz, of_indices)
+    pattern.copy_into(*(_device.exported(array, place) for array in (indptr, indices)), place)
+    _device.settle(place, indptr, indices)
+    data = _families.copied(values, like, place)
+    return _made(operand.like, indptr, indices, data, (columns, rows) if csc else (rows, columns), csc)
+
+
 def result(like: Any, indptr: Any, indices: Any, data: Any, shape: tuple[int, int], csc: bool) -> Any:
     """A sparse matrix of the family of `like`, from blocks of the library: in CSC if `csc`, else CSR."""
+    indptr, indices, data = (_families.of_block(block, like) for block in (indptr, indices, data))
+    return _made(like, indptr, indices, data, shape, csc)
+
+
+def _made(like: Any, indptr: Any, indices: Any, data: Any, shape: tuple[int, int], csc: bool) -> Any:
+    arrays = indptr, indices, data
     torch = _families.torch_of(like)
-    arrays = [_families.of_block(block, like) for block in (indptr, indices, data)]
     if torch is not None:
         make = torch.sparse_csc_tensor if csc else torch.sparse_csr_tensor
         return make(*arrays, size=shape, check_invariants=False)
-    indptr, indices, data = arrays
     if isinstance(like, tuple):
         return Csr(indptr, indices, data, shape)
+    if type(like).__module__.partition(".")[0] == "cupyx":
+        from cupyx.scipy import sparse  # type: ignore[import-not-found,unused-ignore]
+
+        of_cupy = sparse.csc_matrix if csc else sparse.csr_matrix
+        return of_cupy((data, indices, indptr), shape=shape)
     container = like._csc_container if csc else like._csr_container
     return container((data, indices, indptr), shape=shape, copy=False)

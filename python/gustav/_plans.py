@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from . import _families, _gustav, _operands
+from . import _device, _families, _gustav, _operands
+from ._products import expect_out, vector
 
 
 class SpmmPlan:
@@ -21,14 +22,16 @@ class SpmmPlan:
 
     Notes
     -----
-    The plan has a copy of the pattern. Threads may share it; their executions follow one another.
+    The plan has a copy of the pattern. Threads may share it; their executions follow one another, on a GPU in the
+    order of their streams.
     """
 
-    __slots__ = ("_execute", "_native", "_order", "_values", "shape")
+    __slots__ = ("_execute", "_gpu", "_native", "_order", "_values", "shape")
 
     def __init__(self, native: _gustav.SpmmPlan, values: Any, order: Any) -> None:
         self._native = native
         self._execute = native.execute_into
+        self._gpu = native.gpu
         self._values, self._order = values, order
         self.shape = (native.output_rows, native.columns)
 
@@ -39,6 +42,8 @@ class SpmmPlan:
         out: Any = None,
         alpha: float | None = None,
         beta: float | None = None,
+        *,
+        stream: Any = None,
     ) -> Any:
         """``alpha * op(A) @ b + beta * out`` with `values` in the order of A's entries.
 
@@ -52,6 +57,8 @@ class SpmmPlan:
             Where the result is written.
         alpha, beta : number, optional
             The one and the zero of the semiring where not given.
+        stream : int or object, optional
+            As of :func:`spmm`. On a GPU the work is queued, and the call returns.
 
         Returns
         -------
@@ -68,20 +75,60 @@ class SpmmPlan:
         """
         if values is None:
             values = self._values
+        elif self._order is None:
+            values = _families.checked("values", values)
+        else:
+            values = vector("values", values, len(self._order))
         if self._order is not None:
             values = values[self._order]
+        b = _families.checked("b", b)
+        if self._gpu is not None or stream is not None:
+            return self._execute_on_gpu(values, b, out, alpha, beta, stream)
         if out is None:
-            if beta is not None:
-                raise ValueError("beta: there is nothing that it multiplies; give out")
+            expect_out("out", beta, out)
             shape = self.shape if len(b.shape) == 2 else self.shape[:1]
             result = _families.empty(b, shape)
             self._execute(values, b, result, alpha, beta)
             return _families.give_back(b, result)
-        self._execute(values, b, out, alpha, beta)
+        self._execute(values, b, _families.writable("out", out), alpha, beta)
         return out
 
+    def _execute_on_gpu(
+        self, values: Any, b: Any, out: Any, alpha: float | None, beta: float | None, stream: Any
+    ) -> Any:
+        expect_out("out", beta, out)
+        shape = self.shape if len(b.shape) == 2 else self.shape[:1]
+        result = _families.empty(b, shape) if out is None else _families.writable("out", out)
+        torch = _families.torch_of(b)
+        if (
+            stream is None
+            and torch is not None
+            and b.is_cuda
+            and isinstance(values, torch.Tensor)
+            and isinstance(result, torch.Tensor)
+        ):
+            # Nothing but the current stream of one library uses the memory.
+            device = b.get_device()
+            current = (device, _device.torch_stream(torch, device), None)
+            written = _device.written("out", result, current)
+            of_values, of_b = _device.capsule(torch, values), _device.capsule(torch, b)
+            self._execute(of_values, of_b, written, alpha, beta, None, current)
+            return result
+        place = _device.place_of(stream, ("b", b), ("values", values))
+        of_values, of_b = _device.exported(values, place), _device.exported(b, place)
+        written = _device.written("out", result, place)
+        self._execute(of_values, of_b, written, alpha, beta, None, place)
+        _device.settle(place, values, b, of_values, of_b, result)
+        return result
+
     def prepare(self) -> None:
-        """Compiles what an execution needs, before it is captured or timed: on the CPU nothing."""
+        """Makes ready what an execution with packed row-major operands needs, before it is captured or timed.
+
+        On the CPU nothing is needed. On a GPU kernels are compiled, and the host waits for what the plan has
+        queued.
+        """
+        if self._gpu is not None:
+            self._native.prepare()
 
     def explain(self) -> str:
         """Algorithm, configuration, facts about the pattern, reason and workspace, as text."""
@@ -111,6 +158,7 @@ def plan_spmm(
     transpose: bool = False,
     semiring: str = "plus_times",
     deterministic: bool = False,
+    stream: Any = None,
 ) -> SpmmPlan:
     """Plans products of the pattern of `a` with dense matrices.
 
@@ -126,6 +174,8 @@ def plan_spmm(
         How often the plan will be executed, as far as known: what analysis pays for itself.
     transpose, semiring, deterministic
         See :func:`spmm`.
+    stream
+        See :func:`spmm`; of the pattern's copy alone.
 
     Examples
     --------
@@ -140,7 +190,12 @@ def plan_spmm(
     """
     operand = _operands.of("a", a)
     name = _families.dtype_name(operand.data if dtype is None else dtype)
-    pattern = _gustav.Pattern(*operand.pattern)
+    place = _device.place_of(stream, ("a", operand.data))
+    given = operand.pattern_at(place)
+    pattern = _gustav.Pattern(*given, copy=True, place=place)
+    _device.settle(place, operand.indptr, operand.indices, *given[:2])
     transpose = bool(transpose) != operand.transposed
-    native = _gustav.SpmmPlan(pattern, columns, name, calls, transpose, semiring, deterministic)
+    native = _gustav.SpmmPlan(
+        pattern, columns, name, calls, transpose, semiring, deterministic, None, "sum", place
+    )
     return SpmmPlan(native, operand.data if operand.order is None else operand.like.data, operand.order)

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
-from . import _families, _gustav, _memory, _operands
+from . import _device, _families, _gustav, _memory, _operands
 from ._operands import Operand
 
 REDUCTIONS = ("sum", "mean", "max", "min")
@@ -31,12 +29,13 @@ def spmm(
     Parameters
     ----------
     a : sparse matrix, m × k
-        SciPy's csr, csc and coo arrays and matrices, torch.sparse_csr, sparse_csc and sparse_coo
-        tensors, or ``(indptr, indices, data, shape)``. CSR is read in place, CSC as the CSR of the
-        transpose; COO is sorted by rows, which copies. Duplicate entries add up.
+        SciPy's and CuPy's csr, csc and coo arrays and matrices, torch.sparse_csr, sparse_csc and
+        sparse_coo tensors, or ``(indptr, indices, data, shape)``. CSR is read in place, CSC as the CSR of
+        the transpose; COO is sorted by rows, which copies. Duplicate entries add up.
     b : array, k × n or k
-        NumPy's, PyTorch's, or any with ``__dlpack__`` or ``__array_interface__``. Row- and column-major
-        arrays with a leading dimension are read in place; other strides are copied.
+        NumPy's, PyTorch's, CuPy's, or any with ``__dlpack__``, ``__array_interface__`` or
+        ``__cuda_array_interface__``. Row- and column-major arrays with a leading dimension are read in
+        place; other strides are copied. All operands are in host memory, or on one GPU.
     out : array, m × n or m, optional
         Where the result is written; must not overlap an operand.
     alpha, beta : number, optional
@@ -54,8 +53,11 @@ def spmm(
         Instead of what :func:`set_num_threads` says.
     deterministic : bool
         Asks for results that are the same to the bit from run to run, for any number of threads.
-    stream
-        For operands on a GPU only.
+    stream : int or object, optional
+        For operands on a GPU: the stream that the work goes to, as the driver's handle, by
+        ``__cuda_stream__``, or a stream of PyTorch or CuPy; else the current stream of `b`'s library. Work
+        that was queued on that current stream before is waited for. A stream that is given by its handle
+        must live as long as what was planned for its operands, most easily as long as the program.
 
     Returns
     -------
@@ -77,7 +79,10 @@ def spmm(
     long as they do, and plans are made for it. Where they have been written to since, that is noticed.
 
     Operands of two types are promoted as NumPy or PyTorch does, which copies one of them. Other
-    threads of Python run during the product; they must not write to the operands.
+    threads of Python run during the product; they must not write to or resize the operands.
+
+    On a GPU the result is complete in the order of the stream. This function may wait for the device: its
+    first call validates the indices there. :func:`plan_spmm` is for loops and for captures in a graph.
 
     Examples
     --------
@@ -91,7 +96,7 @@ def spmm(
     """
     operand = _operands.of("a", a)
     b = _families.checked("b", b)
-    _host_only(stream)
+    place = _device.place_of(stream, ("b", b), ("a", operand.data))
     dimensions = len(b.shape)
     if dimensions not in (1, 2):
         raise ValueError(f"b: expected one or two dimensions, found {dimensions}")
@@ -101,17 +106,26 @@ def spmm(
     _check_reduction(reduce, semiring)
     result = _result(out, beta, dense, (rows, *b.shape[1:]))
     columns = b.shape[1] if dimensions == 2 else 1
-    operands = (operand.pattern, data, dense, result, alpha, beta, transpose, semiring)
     name = _families.dtype_name(dense)
+    if place is not None:
+        _no_threads(threads)
     plan = _memory.spmm_plan(
-        operand, columns, name, transpose, semiring, reduce, bool(deterministic), threads
+        operand, columns, name, transpose, semiring, reduce, bool(deterministic), threads, place
     )
+    arrays = data, dense, result
+    if place is not None:
+        arrays = _device.exported(data, place), _device.exported(dense, place), _device.written("out", result, place)
     if plan is not None:
-        plan.execute_into(data, dense, result, alpha, beta)
-    elif dimensions == 1 and reduce == "sum" and _is_contiguous(result):
-        _gustav.spmv(*operands, deterministic, threads)
+        plan.execute_into(*arrays, alpha, beta, None, place)
+        _device.settle(place, data, dense, result, *arrays)
     else:
-        _gustav.spmm(*operands, reduce, deterministic, threads)
+        pattern = operand.pattern_at(place)
+        operands = (pattern, *arrays, alpha, beta, transpose, semiring)
+        if dimensions == 1 and reduce == "sum" and _is_contiguous(result):
+            _gustav.spmv(*operands, deterministic, threads, place)
+        else:
+            _gustav.spmm(*operands, reduce, deterministic, threads, place)
+        _device.settle(place, operand.indptr, operand.indices, *pattern[:2], data, dense, result, *arrays)
     return out if out is not None else _families.give_back(b, result)
 
 
@@ -200,9 +214,9 @@ def spgemm(
     array([[1., 0.],
            [0., 1.]])
     """
-    _host_only(stream)
     first, second = _operands.of("a", a), _operands.of("b", b)
     of_mask = None if mask is None else _operands.of("mask", mask)
+    place = _device.place_of(stream, ("a", first.data), ("b", second.data))
     like = first.like
     csc = first.transposed and second.transposed
     if csc:
@@ -217,6 +231,27 @@ def spgemm(
         of_mask = None if of_mask is None else of_mask.in_csr()
     of_first, of_second = _families.common_type(first.data, second.data)
     patterns = _one_width(first, second, of_mask)
+    if place is not None:
+        _no_threads(threads)
+        like_operand = _operands.of("a", a)
+        given = [p if p is None else Operand(None, p[0], p[1], None, p[2]).pattern_at(place) for p in patterns]
+        values = [_device.exported(values, place) for values in (of_first, of_second)]
+        pattern, block = _gustav.spgemm_on_gpu(
+            given[0],
+            values[0],
+            given[1],
+            values[1],
+            given[2],
+            alpha,
+            transpose,
+            semiring,
+            sorted,
+            deterministic,
+            place,
+        )
+        held = [array for p in (*patterns, *given) if p is not None for array in p[:2]]
+        _device.settle(place, of_first, of_second, *values, *held)
+        return _operands.result_on_gpu(like_operand, pattern, block, csc, place)
     blocks = _gustav.spgemm(
         patterns[0],
         of_first,
@@ -276,43 +311,39 @@ def sddmm(
     >>> gustav.sddmm(p, np.array([[1.0], [2.0]]), np.array([[3.0], [4.0]]))
     array([3., 8.])
     """
-    _host_only(stream)
     operand = _operands.of("p", p)
     x, y = _families.checked("x", x), _families.checked("y", y)
+    place = _device.place_of(stream, ("x", x), ("y", y), ("p", operand.indices))
+    if place is not None:
+        _no_threads(threads)
     first, second = _families.common_type(x, y)
+    nnz, like = len(operand.indices), first
     if operand.transposed:
         first, second = second, first
-    nnz = len(operand.indices)
-    if values is None and beta and out is None:
-        raise ValueError("beta: there is nothing that it multiplies; give values or out")
-    factors = (_integral(alpha, first), _integral(beta, first))
-    if operand.order is not None:
-        return _sddmm_in_order(operand, first, second, factors, values, out, threads)
-    if values is not None and beta:
-        if len(values) != nnz:
-            raise ValueError(f"values: expected {nnz} elements, found {len(values)}")
-        if out is None:
-            out = _families.empty(first, (nnz,))
-        out[:] = values
-    result = _families.empty(first, (nnz,)) if out is None else out
-    _gustav.sddmm(operand.pattern, first, second, result, *factors, threads)
-    return out if out is not None else _families.give_back(x, result)
-
-
-def _sddmm_in_order(
-    operand: Operand, x: Any, y: Any, factors: tuple[Any, Any], values: Any, out: Any, threads: int | None
-) -> Any:
-    """The same for entries that were sorted by rows, back in the order of the operand."""
-    alpha, beta = factors
-    result = _families.empty(x, (len(operand.indices),))
-    before = out if values is None else values
+    if values is not None:
+        values = vector("values", values, nnz)
+    if out is not None:
+        out = vector("out", _families.writable("out", out), nnz)
     if beta:
-        result[:] = before[operand.order]
-    _gustav.sddmm(operand.pattern, x, y, result, alpha, beta, threads)
-    if out is None:
-        out = _families.empty(x, (len(operand.indices),))
-    out[operand.order] = result
-    return out
+        expect_out("values or out", beta, out if values is None else values)
+    # Where entries were sorted by rows, values are brought into their order and back.
+    order = operand.order
+    result = out if out is not None and order is None else _families.empty(like if out is None else out, (nnz,))
+    before = out if values is None else values
+    if beta and before is not result:
+        result[:] = before if order is None else before[order]
+    factors = (_integral(alpha, first), _integral(beta, first))
+    pattern, arrays = operand.pattern_at(place), (first, second, result)
+    if place is not None:
+        arrays = (*(_device.exported(a, place) for a in (first, second)), _device.written("out", result, place))
+    _gustav.sddmm(pattern, *arrays, *factors, threads, place)
+    _device.settle(place, operand.indptr, operand.indices, *pattern[:2], first, second, result, *arrays)
+    if order is not None:
+        _device.rejoin(place, result)
+        sorted_values = result
+        result = _families.empty(like, (nnz,)) if out is None else out
+        result[order] = sorted_values
+    return out if out is not None else _families.give_back(x, result)
 
 
 def _integral(factor: Any, like: Any) -> Any:
@@ -321,17 +352,35 @@ def _integral(factor: Any, like: Any) -> Any:
     return int(factor) if is_integer and float(factor).is_integer() else factor
 
 
-def _host_only(stream: Any) -> None:
-    if stream is not None:
-        raise ValueError("stream: operands in host memory have none; leave it out")
+def _no_threads(threads: int | None) -> None:
+    if threads is not None:
+        raise ValueError("threads: products on a GPU have none; leave it out")
 
 
 def _result(out: Any, beta: Any, dense: Any, shape: tuple[int, ...]) -> Any:
-    if out is None:
-        if beta is not None:
-            raise ValueError("beta: there is nothing that it multiplies; give out")
-        return _families.empty(dense, shape)
-    return _families.checked("out", out)
+    expect_out("out", beta, out)
+    return _families.empty(dense, shape) if out is None else _families.writable("out", out)
+
+
+def expect_out(what: str, beta: Any, before: Any) -> None:
+    """Refuses a `beta` with nothing `before` that it multiplies; `what` would be that."""
+    if beta is not None and before is None:
+        raise ValueError(f"beta: there is nothing that it multiplies; give {what}")
+
+
+def vector(name: str, array: Any, length: int) -> Any:
+    """`array`, checked as :func:`_families.checked` does, if it is a vector of `length` elements.
+
+    Raises
+    ------
+    ValueError
+        With both sizes.
+    """
+    array = _families.checked(name, array)
+    if tuple(array.shape) != (length,):
+        found = " x ".join(map(str, array.shape))
+        raise ValueError(f"{name}: expected {length} elements, found {found}")
+    return array
 
 
 def _is_contiguous(out: Any) -> bool:
@@ -340,7 +389,7 @@ def _is_contiguous(out: Any) -> bool:
     if strides is not None and not callable(strides):
         return bool(strides == (out.itemsize,))
     stride = getattr(out, "stride", None)
-    return bool(stride is not None and stride() == (1,))
+    return bool(callable(stride) and stride() == (1,))
 
 
 def _check_reduction(reduce: str, semiring: str) -> None:
@@ -365,10 +414,7 @@ def _one_width(*operands: Operand | None) -> list[Any]:
     if len(names) <= 1:
         return [None if operand is None else operand.pattern for operand in operands]
 
-    def wide(array: Any) -> Any:
-        torch = _families.torch_of(array)
-        return array.to(torch.int64) if torch is not None else np.asarray(array, np.int64)
-
+    wide = _operands.widened
     return [
         None if o is None else (wide(o.indptr), wide(o.indices), o.shape) for o in operands
     ]

@@ -28,8 +28,8 @@ def patterns(monkeypatch):
 
     native = _gustav.Pattern
 
-    def make(*arrays):
-        made.append(native(*arrays))
+    def make(*arrays, **options):
+        made.append(native(*arrays, **options))
         return made[-1]
 
     monkeypatch.setattr(_gustav, "Pattern", make)

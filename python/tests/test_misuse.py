@@ -68,12 +68,46 @@ def test_arrays_that_are_no_matrix(changed, text):
         ),
         (lambda: gustav.spmm(A.astype(np.int32), np.ones((3, 1), np.int32), alpha=2**40), "alpha: "),
         (lambda: gustav.plan_spmm(A, 2).execute(np.ones(2), B), "expected 3 elements, found 2"),
+        (lambda: gustav.plan_spmm(A, 2).execute(np.ones(4), B), "expected 3 elements, found 4"),
+        (lambda: gustav.plan_spmm(A.tocoo(), 2).execute(np.ones(4), B), "values: expected 3 elements, found 4"),
+        (lambda: gustav.plan_spmm(A, 2).execute(None, B, np.ones((3, 2))), "spmm: expected"),
+        (lambda: gustav.plan_spmm(A, 2).execute(None, B, beta=1.0), "give out"),
         (lambda: gustav.plan_spmm(A, 3).execute(None, B), "expected"),
     ],
 )
 def test_values_that_do_not_fit(call, text):
     with pytest.raises(ValueError, match=text):
         call()
+
+
+@pytest.mark.parametrize("p", [A, A.tocsc(), A.tocoo()])
+@pytest.mark.parametrize("name", ["values", "out"])
+@pytest.mark.parametrize(("wrong", "found"), [((2,), "2"), ((4,), "4"), ((3, 1), "3 x 1"), ((3, 3), "3 x 3")])
+@pytest.mark.parametrize("beta", [0.0, 1.0])
+def test_values_at_nonzeros_of_other_lengths(p, name, wrong, found, beta):
+    x, y = np.ones((2, 4)), np.ones((3, 4))
+    arrays = {"values": np.ones(3), "out": np.ones(3), name: np.ones(wrong)}
+    with pytest.raises(ValueError, match=f"{name}: expected 3 elements, found {found}"):
+        gustav.sddmm(p, x, y, beta=beta, **arrays)
+    np.testing.assert_array_equal(arrays["out"], 1.0)
+
+
+def test_arrays_of_jax_are_never_results():
+    # Importing JAX starts threads, which tests of forks do not go with.
+    class Array(np.ndarray):
+        __module__ = "jaxlib._jax"
+
+    x, y = np.ones((2, 4)), np.ones((3, 4))
+    for call, shape in (
+        (lambda out: gustav.spmm(A, B, out=out), (2, 2)),
+        (lambda out: gustav.spmv(A, B[:, 0], out=out), (2,)),
+        (lambda out: gustav.plan_spmm(A, 2).execute(None, B, out), (2, 2)),
+        (lambda out: gustav.sddmm(A, x, y, out=out), (3,)),
+    ):
+        out = np.zeros(shape).view(Array)
+        with pytest.raises(TypeError, match="out: arrays of JAX cannot be written"):
+            call(out)
+        assert not out.any()
 
 
 @pytest.mark.parametrize(
@@ -86,6 +120,15 @@ def test_values_that_do_not_fit(call, text):
         (lambda: gustav.spmm(A.tobsr(), B), "tocsr"),
         (lambda: gustav.spmm(A, B.tolist()), "numpy.asarray"),
         (lambda: gustav.spmm(A, np.ma.masked_equal(B, 1.0)), "filled"),
+        (lambda: gustav.spmm(parts(data=np.ma.masked_equal(np.ones(3), 1.0)), B), "data: .*filled"),
+        (lambda: gustav.spmm(A, B, out=np.ma.zeros((2, 2))), "out: .*filled"),
+        (lambda: gustav.plan_spmm(A, 2).execute(np.ma.ones(3), B), "values: .*filled"),
+        (lambda: gustav.plan_spmm(A, 2).execute(None, np.ma.ones((3, 2))), "b: .*filled"),
+        (lambda: gustav.plan_spmm(A, 2).execute(None, B, np.ma.zeros((2, 2))), "out: .*filled"),
+        (lambda: gustav.sddmm(A, B[:2], B, beta=1.0, values=np.ma.ones(3)), "values: .*filled"),
+        (lambda: gustav.sddmm(A, B[:2], B, out=np.ma.ones(3)), "out: .*filled"),
+        (lambda: gustav.sddmm(A, np.ma.ones((2, 2)), B), "x: .*filled"),
+        (lambda: gustav.sddmm(A.tocoo(), B[:2], B, out=np.ones(3, np.float32)), "float32"),
         (lambda: gustav.spmm(A, object()), "object"),
         (lambda: gustav.spmm(A, B.astype(">f8")), "byte order"),
         (lambda: gustav.spmm(parts(indptr=np.array([0.0, 2.0, 3.0])), B), "float64.*int32, int64"),
@@ -107,7 +150,7 @@ def test_what_is_not_implemented_names_what_works(tmp_path):
         gustav.write(tmp_path / "a.smtx", A)
 
 
-def test_what_is_on_a_gpu_is_refused_by_its_name():
+def test_an_operand_on_a_gpu_beside_those_of_the_host_is_refused_by_its_place():
     class OnDevice:
         dtype, shape = B.dtype, B.shape
 
@@ -117,11 +160,16 @@ def test_what_is_on_a_gpu_is_refused_by_its_name():
         def __dlpack__(self, **options):
             raise AssertionError("the memory of a device was asked for")
 
-    with pytest.raises(NotImplementedError, match="cuda:1.*host memory"):
-        gustav.spmm(A, OnDevice())
-    matrix = type("csr_matrix", (), {"__module__": "cupyx.scipy.sparse._csr", "format": "csr"})()
-    with pytest.raises(NotImplementedError, match="get()"):
-        gustav.spmm(matrix, B)
+    for call in (
+        lambda: gustav.spmm(A, OnDevice()),
+        lambda: gustav.spmm(A, B, out=OnDevice()),
+        lambda: gustav.sddmm(A, OnDevice(), B),
+        lambda: gustav.plan_spmm(A, 2).execute(None, B, OnDevice()),
+    ):
+        with pytest.raises(ValueError, match=r"(cuda:1.*host memory|host memory.*cuda:1)"):
+            call()
+    with pytest.raises(ValueError, match="stream: operands in host memory have none"):
+        gustav.spmm(A, B, stream=0)
 
 
 def test_results_that_cannot_be_written():

@@ -1,6 +1,7 @@
 """Threads, forked children, other processes, and memory that changes hands."""
 
 import gc
+import itertools
 import multiprocessing
 import os
 import subprocess
@@ -94,18 +95,26 @@ def test_threads_share_a_plan_and_other_threads_run_meanwhile():
     assert wrong == []
 
 
-def test_an_array_that_another_thread_resizes():
-    b = np.ones((3000, 64))
-    expected = A @ b
+@pytest.mark.parametrize("name", ["indptr", "indices", "data", "b", "out"])
+def test_an_array_that_another_thread_resizes(name):
+    arrays = {
+        "indptr": A.indptr.copy(),
+        "indices": A.indices.copy(),
+        "data": A.data.copy(),
+        "b": np.ones((3000, 64)),
+        "out": np.zeros((3000, 64)),
+    }
+    expected = A @ arrays["b"]
+    length, rest = arrays[name].shape[0], arrays[name].shape[1:]
     stop = threading.Event()
 
     def resize():
-        rows = 3000
+        lengths = itertools.cycle((2 * length, length))
+        wanted = next(lengths)
         while not stop.is_set():
             try:
-                b.resize((9000 - rows, 64))
-                rows = 9000 - rows
-                b[:] = 1.0
+                arrays[name].resize((wanted, *rest))
+                wanted = next(lengths)
             except ValueError:
                 # NumPy refuses what somebody holds, as a product does.
                 pass
@@ -114,15 +123,17 @@ def test_an_array_that_another_thread_resizes():
     thread.start()
     for _ in range(100):
         try:
-            gustav.spmm(A, b)
+            a = (arrays["indptr"], arrays["indices"], arrays["data"], A.shape)
+            gustav.spmm(a, arrays["b"], out=arrays["out"])
         except ValueError as error:
             # Of the other size between two products, never within one.
-            assert "found 6000 x 64" in str(error)
+            assert f"{2 * length}" in str(error)
+        del a
     stop.set()
     thread.join()
-    b.resize((3000, 64), refcheck=False)
-    b[:] = 1.0
-    np.testing.assert_allclose(gustav.spmm(A, b), expected)
+    arrays[name].resize((length, *rest))
+    a = (arrays["indptr"], arrays["indices"], arrays["data"], A.shape)
+    np.testing.assert_allclose(gustav.spmm(a, arrays["b"], out=arrays["out"]), expected)
 
 
 def test_results_keep_their_memory_and_give_it_back():

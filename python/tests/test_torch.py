@@ -11,32 +11,11 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from strategies import sparse
-from torch.autograd import gradcheck, gradgradcheck
+from tensors import F64, checked, made, random
 from torch.library import opcheck
 
 import gustav.torch as gt
 from gustav.torch import pyg
-
-F64 = torch.float64
-
-
-def made(rows, columns, density=0.4, dtype=F64):
-    """A pattern, its values with gradients, and the matrix."""
-    generator = torch.Generator().manual_seed(rows * 100 + columns)
-    full = torch.randn(rows, columns, generator=generator, dtype=dtype)
-    full *= torch.rand(rows, columns, generator=generator) < density
-    t = full.to_sparse_csr()
-    return gt.Pattern.from_sparse(t), t.values().clone().requires_grad_(), full
-
-
-def random(*shape, dtype=F64):
-    generator = torch.Generator().manual_seed(sum(shape))
-    return torch.randn(*shape, generator=generator, dtype=dtype, requires_grad=True)
-
-
-def checked(f, *inputs):
-    return gradcheck(f, inputs) and gradgradcheck(f, inputs)
-
 
 P, V, FULL = made(7, 5)
 
@@ -57,16 +36,6 @@ def test_spmm_and_gradients(reduce, transpose):
     assert checked(product, V, x[:, 0].detach().clone().requires_grad_())
 
 
-def full_attention(q, k, v, scale, bias):
-    """The same with the full matrix of scores, for one head."""
-    scores = q @ k.T * scale
-    if bias is not None:
-        row, column = FULL.to_sparse().indices()
-        scores = scores.index_put((row, column), scores[row, column] + bias)
-    scores = torch.where(FULL != 0, scores, -torch.inf)
-    return torch.where(FULL.any(1, keepdim=True), scores.softmax(1), 0.0).nan_to_num() @ v
-
-
 def test_softmax_and_gradients():
     for s in (random(P.nnz), random(3, P.nnz)):
         assert checked(lambda s: gt.softmax(P, s), s)
@@ -78,24 +47,6 @@ def test_softmax_and_gradients():
     torch.testing.assert_close(gt.softmax(two, large), torch.tensor([0.0, 1.0], dtype=F64).softmax(0))
     none = gt.Pattern(torch.zeros(3, dtype=torch.int64), torch.zeros(0, dtype=torch.int64), (2, 3))
     assert gt.softmax(none, torch.zeros(0)).shape == (0,)
-
-
-@pytest.mark.parametrize("heads", [None, 2])
-@pytest.mark.parametrize("with_bias", [None, "shared", "of each head"])
-def test_attention_and_gradients(heads, with_bias):
-    of_heads = () if heads is None else (heads,)
-    q, k, v = random(7, *of_heads, 3), random(5, *of_heads, 3), random(5, *of_heads, 4)
-    bias = None
-    if with_bias:
-        bias = random(P.nnz, *(of_heads if with_bias == "of each head" else ()))
-    found = gt.attention(P, q, k, v, scale=0.7, bias=bias)
-    assert found.shape == (7, *of_heads, 4)
-    for head in range(heads or 1):
-        of = (slice(None), head) if heads else slice(None)
-        bias_of = bias[of] if bias is not None and bias.ndim == 2 else bias
-        torch.testing.assert_close(found[of], full_attention(q[of], k[of], v[of], 0.7, bias_of))
-    operands = (q, k, v) if bias is None else (q, k, v, bias)
-    assert checked(lambda q, k, v, bias=None: gt.attention(P, q, k, v, bias=bias), *operands)
 
 
 @pytest.mark.parametrize("reduce", ["max", "min"])
@@ -139,26 +90,6 @@ def test_extrema_take_the_first_of_equals_and_nan():
     v = torch.zeros(0, requires_grad=True)
     gt.spmm(empty, v, x, reduce="max").sum().backward()
     assert v.grad.shape == (0,)
-
-
-@pytest.mark.parametrize("of_values", [(), (2,)])
-@pytest.mark.parametrize("of_x", [(), (2,)])
-def test_batches(of_values, of_x):
-    v, x, q = random(*of_values, P.nnz), random(*of_x, 5, 3), random(*of_values, 7, 3)
-    y = gt.spmm(P, v, x)
-    for k in range(2):
-        one = gt.spmm(P, v[k] if of_values else v, x[k] if of_x else x)
-        torch.testing.assert_close(y[k] if of_values or of_x else y, one)
-    assert checked(lambda v, x: gt.spmm(P, v, x), v, x)
-    assert checked(lambda q, x: gt.sddmm(P, q, x), q, x)
-
-
-def test_empty_batches_and_operands():
-    assert gt.spmm(P, torch.empty(0, P.nnz, dtype=F64), random(5, 3)).shape == (0, 7, 3)
-    assert gt.sddmm(P, torch.empty(0, 7, 3, dtype=F64), random(5, 3)).shape == (0, P.nnz)
-    assert gt.spmm(P, V, torch.empty(5, 0, dtype=F64)).shape == (7, 0)
-    none = gt.Pattern(torch.zeros(1, dtype=torch.int64), torch.zeros(0, dtype=torch.int64), (0, 5))
-    assert gt.spmm(none, torch.empty(0, dtype=F64), random(5, 3)).shape == (0, 3)
 
 
 def test_sddmm_and_gradients():
@@ -358,6 +289,24 @@ class Columns(torch.utils.data.Dataset):
         return gt.spmm(P, V.detach(), torch.full((5, 2), float(k), dtype=F64))
 
 
+def test_threads_that_are_set_later_reach_a_pattern():
+    before = gustav.get_num_threads()
+    pattern, v, full = made(6, 5)
+    x = random(5, 2).detach()
+    try:
+        for count in (2, 1, 3):
+            gustav.set_num_threads(count)
+            torch.testing.assert_close(gt.spmm(pattern, v, x), full @ x)
+            gt.softmax(pattern, gt.sddmm(pattern, full @ x, x))
+            gt.attention(pattern, full @ x, x, x)
+            threads = {key[-1] for key in pattern._plans if isinstance(key, tuple)}
+            assert count in threads
+            plan = pattern._spmm_plan(2, F64, False, "sum")
+            assert f"{count} thread" in plan.explain()
+    finally:
+        gustav.set_num_threads(before)
+
+
 @pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
 def test_workers_of_a_data_loader():
     loader = torch.utils.data.DataLoader(Columns(), batch_size=2, num_workers=2, timeout=60)
@@ -389,10 +338,10 @@ def test_functions_without_gradients_take_tensors():
     [
         (lambda: gt.spmm(P, V, random(4, 3)), ValueError, "x: expected 5 in dimension -2"),
         (lambda: gt.spmm(P, V[1:], random(5, 3)), ValueError, "values: expected"),
-        (lambda: gt.spmm(P, V, random(5, 3, dtype=torch.float32)), TypeError, "give both in one type"),
+        (lambda: gt.spmm(P, V, random(5, 3, dtype=torch.float32)), TypeError, "give all in one type"),
         (lambda: gt.spmm(P, V, random(5, 3), reduce="product"), ValueError, "sum, mean, max, min"),
         (lambda: gt.sddmm(P, random(7, 3), random(5, 4)), ValueError, "k: expected 3 in dimension -1"),
-        (lambda: gt.spmm(P, V.to("meta"), random(5, 3)), ValueError, "give both on one"),
+        (lambda: gt.spmm(P, V.to("meta"), random(5, 3)), ValueError, "give all on one"),
         (lambda: gt.Pattern(torch.tensor([0, 1]), torch.tensor([3]), (1, 3)), ValueError, "index 3"),
         (lambda: gt.Pattern(torch.tensor([0, 1]), torch.tensor([-1]), (1, 3)), ValueError, "-1 is negative"),
         (lambda: gt.Pattern.from_sparse(FULL), TypeError, "sparse CSR, CSC and COO"),
@@ -404,41 +353,12 @@ def test_functions_without_gradients_take_tensors():
         ),
         (lambda: gt.softmax(P, V[1:]), ValueError, "values: expected"),
         (lambda: gt.softmax(P, torch.ones(P.nnz, dtype=torch.int64)), TypeError, "floating-point"),
-        (lambda: gt.attention(P, V, V, V), ValueError, "two dimensions, or three"),
-        (
-            lambda: gt.attention(P, random(7, 2, 3), random(5, 3, 3), random(5, 2, 3)),
-            ValueError,
-            "k: expected 2 in dimension -2",
-        ),
-        (
-            lambda: gt.attention(P, random(7, 3), random(5, 3), random(5, 3), bias=random(P.nnz, 2)),
-            ValueError,
-            "there are no heads",
-        ),
         (lambda: torch.ops.gustav.spmm(10**9, 7, V, random(5, 3), False), RuntimeError, "is gone"),
     ],
 )
 def test_misuse(call, error, text):
     with pytest.raises(error, match=text):
         call()
-
-
-def test_batches_of_other_sizes_are_refused():
-    x, values = random(5, 5, 3), random(1, P.nnz)
-    for call in (
-        lambda: gt.spmm(P, values, x),
-        lambda: gt.spmm(P, random(4, P.nnz), x),
-        lambda: gt.spmm(P, V, x[None]),
-        lambda: gt.spmm(P, values, x, reduce="max"),
-        lambda: gt.sddmm(P, random(2, 7, 3), random(3, 5, 3)),
-    ):
-        with pytest.raises(ValueError, match="batch"):
-            call()
-
-
-def test_attention_wants_a_column():
-    with pytest.raises(ValueError, match="a column at least"):
-        gt.attention(P, random(7, 0), random(5, 0), random(5, 2))
 
 
 def test_message_passing_in_inference_mode():

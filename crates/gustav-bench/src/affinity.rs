@@ -1,7 +1,7 @@
-//! Where the measuring thread runs.
+//! Affinity of the measuring thread.
 
-/// Keeps the calling thread on the first core that it may use, until dropped: the library's
-/// pinned threads leave that core to the thread that calls.
+/// Pins the calling thread to the first core that it may use, until dropped: the library's pinned
+/// threads leave that core to the caller.
 pub(crate) struct Pinned {
     #[cfg(target_os = "linux")]
     before: Option<libc::cpu_set_t>,
@@ -9,7 +9,7 @@ pub(crate) struct Pinned {
 
 #[cfg(target_os = "linux")]
 impl Pinned {
-    /// Pins the calling thread; does nothing where the system refuses.
+    /// Pins the calling thread; does nothing if the system refuses.
     pub fn to_first_core() -> Self {
         let size = size_of::<libc::cpu_set_t>();
         // SAFETY: all-zero sets are valid empty sets, and the calls stay within their size.
@@ -34,7 +34,7 @@ impl Pinned {
 impl Drop for Pinned {
     fn drop(&mut self) {
         if let Some(before) = &self.before {
-            // SAFETY: the set is the one the system gave.
+            // SAFETY: the set is the one that the system returned.
             unsafe { libc::sched_setaffinity(0, size_of::<libc::cpu_set_t>(), before) };
         }
     }

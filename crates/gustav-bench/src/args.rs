@@ -1,4 +1,4 @@
-//! What a benchmark run is asked for, and what came of it.
+//! Arguments and outcome of a benchmark run.
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -13,11 +13,12 @@ pub struct BenchArgs {
     /// The name of a shipped suite, a suite's `.toml` file, or matrices (files, folders,
     /// descriptions of generated ones), which are measured as the suite `quick` measures.
     pub targets: Vec<String>,
-    /// Where records go, one JSON line each. What the file already holds is not measured again.
+    /// The file to append records to, one JSON line each. Cases that it already has are not
+    /// measured again.
     pub record: PathBuf,
     /// Which cases of the suite to measure.
     pub only: Filter,
-    /// Our algorithms in place of the suite's: names, `auto`, or `all`.
+    /// Gustav's algorithms in place of the suite's: names, `auto`, or `all`.
     pub ours: Option<Vec<String>>,
     /// Peers in place of the suite's.
     pub peers: Option<Vec<String>>,
@@ -32,7 +33,7 @@ pub struct BenchArgs {
     pub device: Option<String>,
     /// The part of the suite's matrices to measure; all when absent.
     pub part: Option<Part>,
-    /// Minutes after which no case is begun; the next run goes on from there.
+    /// Minutes after which no case is started; the next run resumes there.
     pub minutes: Option<f64>,
     /// Seed of matrices and values.
     pub seed: u64,
@@ -41,7 +42,7 @@ pub struct BenchArgs {
 }
 
 impl BenchArgs {
-    /// A run of `target` with everything else as usual.
+    /// A run of `target` with defaults for everything else.
     pub fn new(target: &str, record: impl Into<PathBuf>) -> Self {
         BenchArgs {
             targets: vec![target.into()],
@@ -52,7 +53,7 @@ impl BenchArgs {
     }
 }
 
-/// When no case is begun any more.
+/// The time after which no case is started.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct End(Option<Instant>);
 
@@ -70,29 +71,29 @@ impl BenchArgs {
         self.threads.unwrap_or_else(cores)
     }
 
-    /// The end of a run that begins now; more minutes than a duration holds are no limit.
+    /// The end of a run that begins now; none if the minutes exceed a `Duration`.
     pub(crate) fn end(&self) -> End {
         let wait = |m: f64| Duration::try_from_secs_f64(60.0 * m.max(0.0)).ok();
         End(self.minutes.and_then(wait).and_then(|wait| Instant::now().checked_add(wait)))
     }
 }
 
-/// What came of a run.
+/// The outcome of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Outcome {
     /// Cases measured now.
     pub measured: usize,
-    /// Cases that the record file held already.
+    /// Cases that the record file already had.
     pub resumed: usize,
-    /// Results that the oracle refused.
+    /// Results that the oracle rejected.
     pub wrong: usize,
     /// Engines that failed on a case.
     pub failed: usize,
-    /// Cases that are left, as the time was up.
+    /// Cases not measured because the time was up.
     pub left: usize,
     /// Matrices that could not be read.
     pub unread: usize,
-    /// What was missing: peers, folders.
+    /// Notes on missing peers and folders.
     pub notes: Vec<String>,
 }
 
@@ -113,13 +114,13 @@ pub struct Forecast {
     pub matrices: usize,
     /// Number of cases.
     pub cases: usize,
-    /// Cases of them that the record file holds already.
+    /// Of them, cases that the record file already has.
     pub held: usize,
-    /// Seconds it will take when all matrices are small.
+    /// Estimated seconds if all matrices are small.
     pub least_s: f64,
-    /// Seconds it will take when every engine needs its budget.
+    /// Estimated seconds if every engine uses its whole budget.
     pub most_s: f64,
-    /// What is missing: folders.
+    /// Notes on missing folders.
     pub notes: Vec<String>,
 }
 
@@ -131,7 +132,7 @@ pub struct Part {
 }
 
 impl Part {
-    /// Whether the part holds matrix `k` of the suite, counted from 0.
+    /// Whether the part has matrix `k` of the suite, counted from 0.
     pub fn holds(self, k: usize) -> bool {
         k % self.of == self.part - 1
     }

@@ -1,30 +1,31 @@
-//! Results against the oracle.
+//! Checks results against the oracle.
 
 use gustav_core::{Csr, CsrView, DenseView, Index, Operation, Result, Scalar, buffer::try_vec};
 use gustav_report::{Record, Status};
 use gustav_testkit::oracle::{self, Verdict};
 
-use crate::engine::{Outcome, Task};
+use crate::composed;
+use crate::engine::{AttentionOutcome, Outcome, Task, dense_rows};
 
-// Rows that are checked of larger results.
+// Number of checked rows of larger results.
 const SAMPLE: usize = 400;
 
-/// The rows of C to check: all of them (`None`) up to `full` units of work (products of an
-/// SpGEMM, else nonzeros times columns), beyond that a sample spread over the matrix, with the
-/// longest row, the first and the last.
+/// The rows of C to check: all of them (`None`) up to `full` units of work (products of an SpGEMM,
+/// else nonzeros times columns), otherwise a sample spread over the matrix, with the longest row,
+/// the first and the last.
 pub(crate) fn rows_to_check<T: Scalar>(
     a: CsrView<'_, T>,
     work: u64,
     full: u64,
 ) -> Option<Vec<usize>> {
     let m = a.nrows();
-    // Fewer rows where a sample of long ones would be more than `full` as well.
+    // Fewer rows if the sample would exceed `full` as well.
     let share = u128::from(full) * m as u128 / u128::from(work.max(1));
     let sample = (share as usize).clamp(1, SAMPLE);
     if work <= full || m <= sample {
         return None;
     }
-    // A stride with no small common factor keeps the sample off the periods of a grid.
+    // The stride avoids small common factors with the periods of a grid.
     let mut rows: Vec<usize> = (0..sample).map(|k| (k * (m / sample) + k * 7) % m).collect();
     let longest = (0..m).max_by_key(|&r| a.row_len(r)).unwrap_or(0);
     rows.extend([0, longest, m - 1]);
@@ -49,7 +50,8 @@ pub(crate) fn take_rows<T: Scalar>(a: CsrView<'_, T>, rows: &[usize]) -> Result<
     Csr::new(rows.len(), a.ncols(), offsets, indices, values)
 }
 
-/// Compares a result, of `rows` or of all, with the oracle.
+/// Compares a result, of `rows` or of all, with the oracle; one of an attention that is `composed` of products which
+/// keep scores and weights in the type of the values, with a reference for those.
 ///
 /// # Errors
 /// [`gustav_core::Error::Length`] or [`gustav_core::Error::Shape`] when it has the wrong size.
@@ -57,10 +59,23 @@ pub(crate) fn check<T: Scalar>(
     task: &Task<'_, T>,
     rows: Option<&[usize]>,
     outcome: &Outcome<T>,
+    composed: bool,
 ) -> Result<Verdict> {
     let part = rows.map(|rows| take_rows(task.a, rows)).transpose()?;
     let a = part.as_ref().map_or(task.a, |p| p.view());
     match outcome {
+        Outcome::Dense(o) if task.operation == Operation::Attention => {
+            let q = match rows {
+                Some(rows) => dense_rows(task.dense_x(), task.width(), Some(rows)),
+                None => task.dense_x().to_vec(),
+            };
+            if composed {
+                return composed::check(task, &a, &q, o);
+            }
+            attention(task, &a, &q)?.verify(DenseView::row_major(a.nrows(), task.width(), o)?, None)
+        }
+        Outcome::OfAttention(found) => gradients_of_attention(task, found),
+        Outcome::OfSpmm { values, b } => gradients_of_spmm(task, values, b),
         Outcome::Dense(c) => {
             let b = DenseView::row_major(task.a.ncols(), task.columns, task.dense_b())?;
             let c = DenseView::row_major(a.nrows(), task.columns, c)?;
@@ -89,6 +104,59 @@ pub(crate) fn check<T: Scalar>(
     }
 }
 
+/// The attention of `task` over the rows of `a` with these rows of Q.
+fn attention<'a, T: Scalar>(
+    task: &'a Task<'a, T>,
+    a: &'a CsrView<'a, T>,
+    q: &'a [T],
+) -> Result<oracle::Attention<'a, T, u32, u32>> {
+    let (width, n) = (task.width(), task.a.ncols());
+    Ok(oracle::Attention {
+        pattern: a.pattern(),
+        heads: task.heads,
+        columns: task.columns,
+        value_columns: task.columns,
+        q: DenseView::row_major(a.nrows(), width, q)?,
+        k: DenseView::row_major(n, width, task.dense_b())?,
+        v: DenseView::row_major(n, width, task.dense_v())?,
+        scale: None,
+        bias: None,
+    })
+}
+
+fn gradients_of_attention<T: Scalar>(
+    task: &Task<'_, T>,
+    found: &AttentionOutcome<T>,
+) -> Result<Verdict> {
+    let (width, m, n) = (task.width(), task.a.nrows(), task.a.ncols());
+    let product = attention(task, &task.a, task.dense_x())?;
+    let reference = oracle::AttentionGradients {
+        product,
+        o: DenseView::row_major(m, width, &found.o)?,
+        lse: &found.lse,
+        of_o: DenseView::row_major(m, width, task.dense_g())?,
+    };
+    reference.verify(&oracle::FoundGradients {
+        of_q: DenseView::row_major(m, width, &found.of_q)?,
+        of_k: DenseView::row_major(n, width, &found.of_k)?,
+        of_v: DenseView::row_major(n, width, &found.of_v)?,
+        of_bias: None,
+    })
+}
+
+/// The gradients of C = A·B for that of C, which is in the place of X.
+fn gradients_of_spmm<T: Scalar>(task: &Task<'_, T>, values: &[T], b: &[T]) -> Result<Verdict> {
+    let (columns, m, n) = (task.columns, task.a.nrows(), task.a.ncols());
+    let g = DenseView::row_major(m, columns, task.dense_x())?;
+    let of_b = DenseView::row_major(n, columns, b)?;
+    let b = DenseView::row_major(n, columns, task.dense_b())?;
+    let of_values = oracle::Sddmm::new(task.a.pattern(), g, b).verify(values)?;
+    if !of_values.ok {
+        return Ok(of_values);
+    }
+    oracle::Spmm { transpose_a: true, ..oracle::Spmm::new(task.a, g) }.verify(of_b)
+}
+
 /// Sets what `verdict` says of so many `rows` of a result.
 pub(crate) fn note(record: &mut Record, verdict: &Verdict, rows: usize) {
     record.rows_checked = rows;
@@ -111,6 +179,8 @@ pub(crate) mod tests {
             a: a.view(),
             b: None,
             columns: 2,
+            heads: 1,
+            gradients: false,
             sorted: false,
             mask: None,
             layouts: gustav_report::Layouts::RowMajor,
@@ -124,10 +194,10 @@ pub(crate) mod tests {
         let pool = [1.0, 2.0, 3.0, 4.0];
         let task = task(&a, &pool);
         let right = Outcome::Dense(vec![6.0, 8.0, 3.0, 6.0]);
-        assert!(check(&task, Some(&[1, 2]), &right).unwrap().ok);
-        assert!(!check(&task, Some(&[0, 2]), &right).unwrap().ok);
+        assert!(check(&task, Some(&[1, 2]), &right, false).unwrap().ok);
+        assert!(!check(&task, Some(&[0, 2]), &right, false).unwrap().ok);
         let nan = Outcome::Dense(vec![6.0, f64::NAN, 3.0, 6.0]);
-        assert!(!check(&task, Some(&[1, 2]), &nan).unwrap().ok);
+        assert!(!check(&task, Some(&[1, 2]), &nan, false).unwrap().ok);
     }
 
     #[test]

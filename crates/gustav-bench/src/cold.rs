@@ -1,6 +1,6 @@
 //! Times with cold caches on a CPU (docs/decisions/0026-cold-caches-of-a-cpu.md): before every
-//! execution that counts, the caches are filled with something else, and an execution on a copy of
-//! the operands wakes the threads and brings the code back.
+//! timed execution, the caches are filled with other data, and an execution on a copy of the
+//! operands wakes the threads and reloads the code.
 
 use std::cell::RefCell;
 use std::hint::black_box;
@@ -13,32 +13,32 @@ use crate::affinity::Pinned;
 use crate::engine::{Engine, Task};
 use crate::timing::{Runner, Timing};
 
-// Bytes of the last-level cache where the system does not tell.
+// Bytes of the last-level cache if the system does not report it.
 const UNKNOWN: usize = 64 << 20;
-// Operands of so many times its size do not stay in a cache: their one figure is cold.
+// Operands of so many times its size do not stay in the cache: their only time is a cold one.
 const CACHES: u64 = 4;
-// Bytes written in one go: larger chunks might be written past the caches.
+// Bytes of one write: larger ones might bypass the caches.
 const CHUNK: usize = 1 << 20;
 
-/// A block of the last-level cache's size, which is written to empty the caches.
+/// A block of the size of the last-level cache, written to flush the caches.
 pub(crate) struct Sweep<'t> {
     threads: &'t Threads,
     block: RefCell<Buffer<u8>>,
 }
 
 impl<'t> Sweep<'t> {
-    /// For caches of `llc_bytes`, 0 when unknown, beside the cores of `threads`.
+    /// For a last-level cache of `llc_bytes`, 0 when unknown, and the cores of `threads`.
     ///
     /// # Errors
     /// [`gustav_core::Error::OutOfMemory`] for the block.
     pub fn new(threads: &'t Threads, llc_bytes: usize) -> Result<Self> {
         let bytes = if llc_bytes == 0 { UNKNOWN } else { llc_bytes };
-        let block = RefCell::new(Buffer::zeroed(bytes, "what fills the caches")?);
+        let block = RefCell::new(Buffer::zeroed(bytes, "a block that fills the caches")?);
         Ok(Sweep { threads, block })
     }
 
-    /// Writes the block, a part of it on each core that multiplies, so that their own caches are
-    /// emptied too.
+    /// Writes the block, a part of it on each core that multiplies, so that private caches are
+    /// flushed too.
     fn run(&self) {
         let _pinned = Pinned::to_first_core();
         let mut block = self.block.borrow_mut();
@@ -59,8 +59,9 @@ impl<'t> Sweep<'t> {
         });
     }
 
-    /// Whether `task`, whose sparse product has at most `result` bytes, is measured with cold caches
-    /// too: the operands could stay in a cache, and `engines` of them hold two sets in memory.
+    /// Whether `task`, whose sparse product has at most `result` bytes, is measured with cold
+    /// caches too: if the operands could stay in a cache, and two sets for each of `engines` fit in
+    /// memory.
     pub fn is_for<T: Scalar>(&self, task: &Task<'_, T>, result: u64, engines: usize) -> bool {
         let bytes = operands(task) + result;
         let fits = |free: u64| (4 * engines as u64).saturating_mul(bytes) <= free;
@@ -83,13 +84,13 @@ fn operands<T: Scalar>(task: &Task<'_, T>) -> u64 {
 /// A second set of the operands of a task.
 pub(crate) struct Copies<T: Scalar> {
     a: Csr<T>,
-    /// None where B is A.
+    /// `None` if B is A.
     b: Option<Csr<T>>,
     pool: Buffer<T>,
 }
 
 impl<T: Scalar> Copies<T> {
-    /// Copies what `task` reads; `b_is_a` says that its B is its A.
+    /// Copies the operands of `task`; `b_is_a`: its B is its A.
     ///
     /// # Errors
     /// [`gustav_core::Error::OutOfMemory`].
@@ -108,7 +109,7 @@ impl<T: Scalar> Copies<T> {
     }
 }
 
-/// How long to measure with cold caches: one execution a turn, since emptying them takes long.
+/// Timing with cold caches: one execution a round, as a flush takes long.
 pub(crate) fn timing(hot: &Timing) -> Timing {
     Timing { warmups: 1, repeats: 1, ..*hot }
 }
@@ -146,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn small_operands_have_cold_figures_and_copies_of_their_own() {
+    fn small_operands_have_cold_times_and_copies_of_their_own() {
         let a = Csr::<f32>::new(2, 2, vec![0, 2, 3], vec![0, 1, 1], vec![1.0; 3]).unwrap();
         let pool = [3f32; 4];
         let task = crate::check::tests::task(&a, &pool);

@@ -1,4 +1,4 @@
-//! Matrices made from another: its relatives in a training set.
+//! Matrices derived from another, for training sets.
 
 use std::fmt::Display;
 use std::str::FromStr;
@@ -6,11 +6,11 @@ use std::str::FromStr;
 use gustav_core::buffer::try_vec;
 use gustav_core::{Csr, Error, Index, Result};
 
-/// How a matrix is made from another.
+/// How a matrix is derived from another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Deserialize)]
 #[serde(try_from = "String")]
 pub enum Derived {
-    /// `copies:K`: so many copies on the diagonal.
+    /// `copies:K`: K copies on the diagonal.
     Copies(usize),
     /// `leading:N`: the first N rows and columns.
     Leading(usize),
@@ -60,7 +60,7 @@ impl TryFrom<String> for Derived {
 }
 
 impl Derived {
-    /// Rows and columns of what is made of a matrix with so many.
+    /// Rows and columns of the derived matrix.
     pub fn shape(self, (rows, cols): (usize, usize)) -> (usize, usize) {
         match self {
             Derived::Leading(n) => (rows.min(n), cols.min(n)),
@@ -70,7 +70,7 @@ impl Derived {
         }
     }
 
-    /// The matrix made of `matrix`, whose rows are sorted; so are those of the result.
+    /// The matrix derived from `matrix`, whose rows are sorted; so are those of the result.
     ///
     /// # Errors
     /// [`Error::Overflow`] when it has more entries than 32 bits count, [`Error::OutOfMemory`].
@@ -104,7 +104,7 @@ impl Derived {
     }
 }
 
-/// A matrix from what `line` pushes for each row.
+/// A matrix from the entries that `line` pushes for each row.
 fn build(
     rows: usize,
     cols: usize,

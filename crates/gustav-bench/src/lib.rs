@@ -1,6 +1,6 @@
-//! How fast is it, beside whom? Engines (ours and peers) are timed in interleaved rounds on the
-//! same matrix, every result is checked against the oracle in the same run, and what was measured
-//! becomes records of `gustav-report`. `bench/METHODOLOGY.md` describes the protocol and its biases.
+//! Benchmarks. Engines (Gustav and peers) are timed in interleaved rounds on the same matrix, every
+//! result is checked against the oracle in the same run, and the measurements become records of
+//! `gustav-report`. `bench/METHODOLOGY.md` describes the protocol and its biases.
 //!
 //! ```no_run
 //! use gustav_bench::{BenchArgs, run};
@@ -17,6 +17,7 @@ mod allocator;
 mod args;
 mod check;
 mod cold;
+mod composed;
 mod cuda;
 mod derived;
 mod engine;

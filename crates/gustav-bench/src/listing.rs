@@ -1,27 +1,38 @@
-//! Which matrices a suite asks for.
+//! The matrices of a suite.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use gustav_core::{Error, Result};
+use gustav_core::{Error, Operation, Result};
 use gustav_io::generate::Generator;
 
 use crate::derived::Derived;
-use crate::suite::Suite;
+use crate::suite::{Source, Suite};
 use crate::workload::{Origin, Workload};
 
-// Ends of the names of matrix files, longest first.
+// File name extensions of matrices, longest first.
 const ENDINGS: [&str; 6] = [".mtx.zst", ".mtx.gz", ".mtx", ".smtx", ".npz", ".zst"];
 
-/// The matrices of a suite, and notes on those that are not there.
+/// The matrices of a suite, and notes on missing ones.
 ///
 /// # Errors
-/// [`Error::Io`] for a path that is missing and not optional, [`Error::Argument`] for a
-/// description that no generator has.
+/// [`Error::Io`] for a path that is missing and not optional, [`Error::Argument`] for a description
+/// of no generator.
 pub(crate) fn list(suite: &Suite) -> Result<(Vec<Workload>, Vec<String>)> {
+    of(&suite.matrices, &suite.products.operations)
+}
+
+/// The same for the matrices of `sources`, used for `operations` where they name none.
+///
+/// # Errors
+/// As there.
+pub(crate) fn of(
+    sources: &[Source],
+    operations: &[Operation],
+) -> Result<(Vec<Workload>, Vec<String>)> {
     let (mut found, mut notes) = (Vec::new(), Vec::new());
-    for source in &suite.matrices {
-        let operations = source.operations.as_ref().unwrap_or(&suite.products.operations);
+    for source in sources {
+        let operations = source.operations.as_deref().unwrap_or(operations);
         let mut add = |listed: Listed, origin: Origin| {
             let variants = [None].into_iter().chain(source.derive.iter().copied().map(Some));
             for derived in variants {
@@ -42,7 +53,7 @@ pub(crate) fn list(suite: &Suite) -> Result<(Vec<Workload>, Vec<String>)> {
                         shape: shape.filter(|_| source.replicate_to.is_none()),
                         derived,
                         replicate_to: source.replicate_to,
-                        operations: operations.clone(),
+                        operations: operations.to_vec(),
                         ours: source.ours.clone(),
                         peers: source.peers.clone(),
                         layouts: source.layouts.clone(),
@@ -60,7 +71,8 @@ pub(crate) fn list(suite: &Suite) -> Result<(Vec<Workload>, Vec<String>)> {
         match files(path) {
             Ok(files) => {
                 let fits = |f: &Listed| {
-                    f.nnz.is_none_or(|nnz| nnz >= source.min_nnz)
+                    (source.names.is_empty() || source.names.contains(&f.name))
+                        && f.nnz.is_none_or(|nnz| nnz >= source.min_nnz)
                         && f.nnz.zip(source.replicate_to).is_none_or(|(nnz, most)| nnz < most)
                 };
                 let fitting = files.into_iter().filter(|(f, _)| fits(f));
@@ -68,7 +80,7 @@ pub(crate) fn list(suite: &Suite) -> Result<(Vec<Workload>, Vec<String>)> {
             }
             Err(_) if source.optional => {
                 notes.push(format!(
-                    "{} is not there: its matrices are not measured",
+                    "{} does not exist: its matrices are not measured",
                     path.display()
                 ));
             }
@@ -99,7 +111,7 @@ fn spelt_out(text: &str, over: &BTreeMap<String, Vec<f64>>) -> Vec<String> {
     texts
 }
 
-/// A matrix, with what its description or the manifest of its folder says.
+/// A matrix with the properties from its description or the manifest of its folder.
 struct Listed {
     name: String,
     source: String,
@@ -118,7 +130,7 @@ fn files(path: &Path) -> std::io::Result<Vec<(Listed, PathBuf)>> {
     if !std::fs::metadata(path)?.is_dir() {
         let name = stem(path).unwrap_or_else(|| path.display().to_string());
         let (source, kind) = (name.clone(), "file".into());
-        // A file that cannot be read says so when it is loaded.
+        // An unreadable file is reported when it is loaded.
         let header = gustav_io::read_header(path).ok();
         let shape = header.map(|h| (h.rows as usize, h.cols as usize));
         return Ok(vec![(Listed { name, source, kind, shape, nnz: None }, path.into())]);
@@ -173,12 +185,26 @@ mod tests {
     }
 
     #[test]
+    fn a_source_may_name_files_of_its_folder() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["one.mtx", "two.mtx.zst", "three.npz"] {
+            std::fs::write(folder.path().join(name), "").unwrap();
+        }
+        let path = folder.path().display();
+        let suite = suite(&format!("[[matrices]]\npath = '{path}'\nnames = ['two', 'three']"));
+        let (found, _) = list(&suite).unwrap();
+        let mut names: Vec<_> = found.iter().map(|w| w.name.as_str()).collect();
+        names.sort_unstable();
+        assert_eq!(names, ["three", "two"]);
+    }
+
+    #[test]
     fn a_source_may_name_several_matrices() {
         let suite =
             suite("[[matrices]]\ngenerate = ['diagonal:{k}', 'grid5:2x2']\nover.k = [3, 4]");
         let (found, _) = list(&suite).unwrap();
         let names: Vec<_> = found.iter().map(|w| w.name.as_str()).collect();
-        // What has no place in braces is there once.
+        // A description without braces is listed once.
         assert_eq!(names, ["diagonal:3", "diagonal:4", "grid5:2x2"]);
     }
 

@@ -1,4 +1,4 @@
-//! The machine that measures.
+//! The machine that runs the benchmarks.
 
 use std::hint::black_box;
 use std::path::Path;
@@ -8,7 +8,7 @@ use gustav_core::Buffer;
 use gustav_cpu::Threads;
 use gustav_report::Machine;
 
-/// Asks the system.
+/// Queries the system.
 pub(crate) fn describe() -> Machine {
     let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let field = |name: &str| {
@@ -55,7 +55,7 @@ fn caches(folder: &Path) -> (usize, usize) {
     (l2, last)
 }
 
-/// Copy bandwidth by the size of what is copied: caches answer for small sizes.
+/// Copy bandwidth by the size of the copy: small ones stay in caches.
 #[derive(Clone, Debug)]
 pub struct Bandwidth {
     // (bytes read and written, bytes per millisecond), sizes ascending.
@@ -65,7 +65,7 @@ pub struct Bandwidth {
 const SIZES: [usize; 6] = [1 << 18, 1 << 20, 1 << 22, 1 << 24, 1 << 26, 1 << 28];
 
 impl Bandwidth {
-    /// Copies blocks of growing size on `threads`, the best of several times each.
+    /// Copies blocks of growing size on `threads`, each several times; the best counts.
     ///
     /// # Errors
     /// [`gustav_core::Error::OutOfMemory`] for the blocks.
@@ -86,10 +86,10 @@ impl Bandwidth {
                     let source = &from[k * part..(k + 1) * part];
                     // SAFETY: the parts are disjoint chunks of `to`, which nothing else touches
                     // until `each` returns.
-                    let piece = unsafe {
+                    let chunk = unsafe {
                         std::slice::from_raw_parts_mut((target as *mut u8).add(k * part), part)
                     };
-                    piece.copy_from_slice(black_box(source));
+                    chunk.copy_from_slice(black_box(source));
                 });
                 best = best.min(start.elapsed().as_secs_f64() * 1e3);
             }
@@ -104,13 +104,13 @@ impl Bandwidth {
         Bandwidth { points: vec![(1.0, bytes_per_second / 1e3)] }
     }
 
-    /// Milliseconds to move `bytes` once, when they come from memory: at the bandwidth of the largest
+    /// Milliseconds to move `bytes` once from and to memory: at the bandwidth of the largest
     /// copies.
     pub fn cold_floor_ms(&self, bytes: f64) -> f64 {
         bytes / self.points[self.points.len() - 1].1
     }
 
-    /// Milliseconds to move `bytes` once, when all of them are used again and again.
+    /// Milliseconds to move `bytes` once with warm caches: at the bandwidth of copies of that size.
     pub fn floor_ms(&self, bytes: f64) -> f64 {
         let after = self.points.iter().position(|p| p.0 >= bytes);
         let rate = match after {

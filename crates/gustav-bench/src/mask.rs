@@ -1,4 +1,4 @@
-//! Masks under which a product is measured.
+//! Masks of measured products.
 
 use gustav_core::buffer::try_vec;
 use gustav_core::{Csr, Error, Index, Problem, Result};
@@ -8,13 +8,13 @@ use gustav_report::Mask;
 
 use crate::workload::mix;
 
-// One entry of C of so many is not in the mask of most.
+// The mask `most` lacks one entry of C in so many.
 const LEFT_OUT: u64 = 16;
 
-/// The mask for A·A, or A·Aᵀ where A is not square; its values mean nothing.
+/// The mask for A·A, or A·Aᵀ where A is not square; its values are not used.
 ///
 /// # Errors
-/// [`Error::Shape`] where A has another shape than C, [`Error::OutOfMemory`], and as the product.
+/// [`Error::Shape`] if A has another shape than C, [`Error::OutOfMemory`], and as the product.
 pub(crate) fn mask_of(mask: Mask, a: &Csr<f64>, threads: &Threads) -> Result<Csr<f64>> {
     let square = a.nrows() == a.ncols();
     if mask == Mask::Own {

@@ -1,35 +1,35 @@
-//! One case: every engine prepared, checked, timed in rounds, and written down.
+//! One case: every engine is prepared, checked and timed in rounds.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use gustav_core::buffer::available_memory;
 use gustav_core::{Error, Operation, Result};
 use gustav_cpu::Threads;
-use gustav_report::{CUBLAS, Record, Status, WHOLE};
+use gustav_report::{CUBLAS, Record, Status, UNFUSED, WHOLE};
 
 use crate::Bandwidth;
 use crate::check::{check, note, rows_to_check};
 use crate::cold::{self, Cold, Copies, Sweep};
-use crate::cuda::{Operands, PROCESSES, Started, TRYING, gather_ms};
+use crate::cuda::{self, Operands, PROCESSES, Started, TRYING, gather_ms};
 use crate::engine::{Engine, Outcome, Prepared, Task};
 use crate::peers::Peers;
 use crate::timing::{Runner, Samples, Timing, interleave};
 use crate::value::Value;
 
-// Work up to which every row of our own result, and of a peer's, is checked.
+// Work up to which every row of Gustav's result, and of a peer's, is checked.
 const OURS_IN_FULL: u64 = 60_000_000;
 const PEERS_IN_FULL: u64 = 4_000_000;
 
-/// What is the same for every case of a run.
+/// The parts of a run that all cases share.
 pub(crate) struct Setting<'a> {
     pub ours: &'a [String],
-    /// Peers that were asked for, whether they are there or not.
+    /// Requested peers, available or not.
     pub peers: &'a [String],
     pub timing: Timing,
     pub threads: &'a Threads,
     pub gpu: Option<&'a Started>,
     pub bandwidth: &'a Bandwidth,
-    /// What empties the caches of a CPU.
+    /// Flushes the caches of a CPU.
     pub sweep: Option<&'a Sweep<'a>>,
 }
 
@@ -39,12 +39,12 @@ impl Setting<'_> {
     }
 }
 
-/// One engine and what was measured of it.
+/// One engine and its measurements.
 struct Entry<'a, T: Value> {
     record: Record,
     engine: Option<Box<dyn Engine<T> + 'a>>,
     samples: Option<Samples>,
-    /// Samples with cold caches, where they were emptied.
+    /// Samples with cold caches, if they were taken.
     cold: Option<Samples>,
 }
 
@@ -60,7 +60,7 @@ pub(crate) fn measure<T: Value>(
     let group = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_millis() as u64);
     let blank = Record { group, ..blank.clone() };
     let engines = setting.ours.len() + peers.names().len();
-    // Processes of their own time single executions.
+    // Peers in processes of their own time single executions.
     let single = PROCESSES.iter().any(|peer| setting.asks_for(peer))
         || setting.ours.iter().any(|name| TRYING.contains(&name.as_str()));
     let rotate = (setting.timing.rotate && !single).then(|| engines + setting.peers.len());
@@ -72,11 +72,12 @@ pub(crate) fn measure<T: Value>(
     let blank = Record { transfer_ms, sets: resident.as_ref().and_then(Operands::sets), ..blank };
     let there = setting.gpu.zip(resident.as_ref());
     let result = result_bytes(&task);
-    // Some hold indices of 64 bits, and each has a copy of its product or a workspace of its size.
+    // The factor 2: some engines have 64-bit indices, and each may have a copy or a workspace of
+    // its product.
     let fits = |free: u64| 2 * engines as u64 * result <= free;
     let one_result = there.is_none() && !available_memory().is_none_or(fits);
     let sweep = setting.sweep.filter(|s| !one_result && s.is_for(&task, result, engines));
-    // Without memory for copies there are hot figures alone.
+    // Without memory for copies, there are only hot times.
     let copies = sweep.and_then(|_| Copies::new(&task, b_is_a).ok());
     let copy = copies.as_ref().map(|copies| copies.task(&task));
     let mut entries = Vec::new();
@@ -88,7 +89,8 @@ pub(crate) fn measure<T: Value>(
         entries.push(Entry::new(&blank, "gustav", algorithm, engine));
     }
     if let Some((gpu, on)) = there {
-        for name in gpu.peers(task.operation).filter(|name| setting.asks_for(name)) {
+        let peers = gpu.peers(task.operation).filter(|_| !task.gradients);
+        for name in peers.filter(|name| setting.asks_for(name)) {
             let engine = on.vendor(gpu, task, name);
             entries.push(Entry::new(&blank, name, "default", engine));
         }
@@ -96,11 +98,12 @@ pub(crate) fn measure<T: Value>(
     for (name, engine) in peers.prepare(setting.peers, task, copy, b_is_a, one_result) {
         entries.push(Entry::new(&blank, &name, "default", engine));
     }
-    let full = rows_to_check(task.a, work, OURS_IN_FULL);
-    let part = rows_to_check(task.a, work, PEERS_IN_FULL);
+    // Gradients are sums over rows and over columns: those of some rows alone are no result.
+    let rows = |full| if task.gradients { None } else { rows_to_check(task.a, work, full) };
+    let (full, part) = (rows(OURS_IN_FULL), rows(PEERS_IN_FULL));
     for entry in &mut entries {
         let rows = if entry.record.engine == "gustav" { &full } else { &part };
-        // One engine computes all of C beside those under a mask.
+        // One engine computes all of C, the others only the mask.
         let mask = task.mask.filter(|_| entry.record.algorithm != WHOLE);
         entry.verify(&Task { mask, ..task }, rows.as_deref(), one_result);
     }
@@ -108,12 +111,14 @@ pub(crate) fn measure<T: Value>(
     if let Some(sweep) = sweep {
         time_cold(&mut entries, &setting.timing, sweep);
     }
-    let mut records: Vec<_> = entries.into_iter().map(|e| e.finish(&task, setting)).collect();
+    let miss_ms = setting.gpu.and_then(|gpu| cuda::miss_ms(&task, &gpu.about));
+    let finish = |e: Entry<'_, T>| e.finish(&task, setting, miss_ms);
+    let mut records: Vec<_> = entries.into_iter().map(finish).collect();
     compare(&mut records);
     records
 }
 
-/// Records of a case whose operands do not even fit where they should be multiplied.
+/// Records of a case whose operands do not fit in memory.
 fn nobody(
     setting: &Setting<'_>,
     operation: Operation,
@@ -151,8 +156,8 @@ impl<'a, T: Value> Entry<'a, T> {
                 record.features_ms = features_ms;
                 Some(engine)
             }
-            // What is not offered has not failed, and a dense A that does not fit is no fault of
-            // cuBLAS's.
+            // An unsupported product is not a failure, nor is a dense A that does not fit for
+            // cuBLAS.
             Err(e)
                 if matches!(e, Error::Unsupported { .. })
                     || name == CUBLAS && matches!(e, Error::OutOfMemory { .. }) =>
@@ -168,17 +173,18 @@ impl<'a, T: Value> Entry<'a, T> {
         Entry { record, engine, samples: None, cold: None }
     }
 
-    /// Has the result checked; an engine that is wrong or fails takes no part in the rounds.
+    /// Checks the result; an engine that is wrong or fails is left out of the rounds.
     fn verify(&mut self, task: &Task<'_, T>, rows: Option<&[usize]>, one_result: bool) {
         let Some(engine) = &mut self.engine else { return };
         let record = &mut self.record;
+        let composed = record.engine != "gustav" || record.algorithm == UNFUSED;
         let checked = engine.result(rows).and_then(|outcome| {
             if let (Outcome::Sparse(c), None) = (&outcome, rows) {
                 record.nnz_c = Some(c.nnz() as u64);
             }
-            let verdict = check(task, rows, &outcome)?;
+            let verdict = check(task, rows, &outcome, composed)?;
             match engine.last_result(rows)? {
-                Some(last) if verdict.ok => check(task, rows, &last),
+                Some(last) if verdict.ok => check(task, rows, &last, composed),
                 _ => Ok(verdict),
             }
         });
@@ -197,7 +203,7 @@ impl<'a, T: Value> Entry<'a, T> {
         }
     }
 
-    fn finish(mut self, task: &Task<'_, T>, setting: &Setting<'_>) -> Record {
+    fn finish(mut self, task: &Task<'_, T>, setting: &Setting<'_>, miss_ms: Option<f64>) -> Record {
         let record = &mut self.record;
         if let Some(samples) = &self.samples {
             let timed = self.cold.as_ref().unwrap_or(samples);
@@ -207,13 +213,14 @@ impl<'a, T: Value> Entry<'a, T> {
                 None => Bandwidth::floor_ms,
             };
             record.floor_ms = floor_bytes(task).map(|bytes| limit(setting.bandwidth, bytes));
-            let row = task.columns * size_of::<T>();
+            let row = task.gathers() * task.width() * size_of::<T>();
             let gather = |gpu: &Started| gather_ms(task.a.nnz(), row, gpu.about.l2_bandwidth);
-            // The rows of a sparse B are not alike.
+            // Not for a sparse B, whose rows differ in length.
             record.gather_ms = setting.gpu.filter(|_| task.b.is_none()).map(gather);
+            record.miss_ms = miss_ms;
         }
         if let Some(engine) = &mut self.engine {
-            // Only some algorithms keep symbolic work; the others have no such time.
+            // Only some algorithms can reuse symbolic work; an error means no such time.
             record.reuse_ms = engine.reuse_ms().unwrap_or(None);
             record.hot_ms = match (&self.cold, &self.samples) {
                 (Some(_), Some(hot)) => hot.quantile(0.5),
@@ -228,7 +235,7 @@ impl<'a, T: Value> Entry<'a, T> {
     }
 }
 
-/// Gives the entries the samples of their rounds, by `set`; engines that failed have none.
+/// Stores the samples of the rounds in their entries, by `set`; engines that failed get none.
 fn settle<T: Value>(
     running: Vec<&mut Entry<'_, T>>,
     samples: Vec<Result<Samples>>,
@@ -243,8 +250,8 @@ fn settle<T: Value>(
     }
 }
 
-/// The same with cold caches, where every engine has a copy of the operands: figures of one case are
-/// all of one kind.
+/// The same with cold caches, if every engine has a copy of the operands: times of one case must be
+/// comparable.
 fn time_cold<T: Value>(entries: &mut [Entry<'_, T>], hot: &Timing, sweep: &Sweep<'_>) {
     let mut running: Vec<_> = entries.iter_mut().filter(|e| e.engine.is_some()).collect();
     if !running.iter().all(|e| e.engine.as_ref().is_some_and(|engine| engine.has_copy())) {
@@ -272,7 +279,7 @@ fn time<T: Value>(entries: &mut [Entry<'_, T>], timing: &Timing, one_result: boo
     settle(running, samples, |entry, samples| entry.samples = samples);
 }
 
-/// Sets every record beside the fastest right peer.
+/// Compares every record with the fastest correct peer.
 pub(crate) fn compare(records: &mut [Record]) {
     let right = records.iter().filter(|r| r.engine != "gustav" && r.status == Status::Ok);
     let times = right.filter_map(|r| Some((r.execute_ms?, r.engine.clone())));
@@ -281,13 +288,14 @@ pub(crate) fn compare(records: &mut [Record]) {
         record.best_peer = Some(name.clone());
         record.ratio = record.execute_ms.map(|ms| best / ms);
         let saved = record.execute_ms.map(|ms| best - ms).filter(|saved| *saved > 0.0);
-        // The time of an SpGEMM holds that of its plan.
+        // The time of an SpGEMM includes its plan.
         let plan = record.plan_ms.filter(|_| record.case.operation != Operation::Spgemm.name());
         record.break_even_calls = saved.zip(plan).map(|(saved, plan)| plan / saved);
     }
 }
 
-/// Bytes that a sparse product has at most, 0 for a dense one, which was sized beforehand.
+/// An upper bound for the bytes of a sparse product; 0 for a dense one, whose size was checked
+/// before.
 fn result_bytes<T: Value>(task: &Task<'_, T>) -> u64 {
     let Some(b) = task.b else { return 0 };
     let row = |r| task.a.row(r).0.iter().map(|k| b.row_len(*k as usize)).sum::<usize>();
@@ -295,12 +303,25 @@ fn result_bytes<T: Value>(task: &Task<'_, T>) -> u64 {
     entries as u64 * (8 + size_of::<T>()) as u64
 }
 
-/// Bytes of A, B and C, each once; `None` for an SpGEMM, whose B is read many times over.
+/// Bytes of A, B and C, each once, or of the operands and results of gradients; `None` for an SpGEMM, whose B is
+/// read many times over.
 fn floor_bytes<T: Value>(task: &Task<'_, T>) -> Option<f64> {
     if task.b.is_some() {
         return None;
     }
-    let value = size_of::<T>();
-    let a = task.a.nnz() * (value + 4) + task.a.nrows() * 4;
-    Some((a + (task.a.nrows() + task.a.ncols()) * task.columns * value) as f64)
+    let (m, n, nnz) = (task.a.nrows(), task.a.ncols(), task.a.nnz());
+    let (value, row) = (size_of::<T>(), task.width() * size_of::<T>());
+    let pattern = nnz * 4 + m * 4;
+    let bytes = match (task.operation, task.gradients) {
+        // Q and O; K and V.
+        (Operation::Attention, false) => pattern + 2 * (m + n) * row,
+        // Q, O and their gradients, K and V and theirs; lse; the pattern and its transpose.
+        (Operation::Attention, true) => {
+            2 * pattern + 4 * (m + n) * row + m * task.heads * size_of::<T::Accum>()
+        }
+        // The gradient of C, B and its own; A's values and theirs.
+        (_, true) => pattern + 2 * nnz * value + (m + 2 * n) * row,
+        (_, false) => pattern + nnz * value + (m + n) * row,
+    };
+    Some(bytes as f64)
 }

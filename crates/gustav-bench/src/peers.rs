@@ -1,4 +1,4 @@
-//! The peers of a run: which are there, and what each is given.
+//! The peers of a run.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use crate::BenchArgs;
 use crate::engine::{Engine, Matrix, PeerEngine, PeerProcess, Task};
 use crate::timing::Runner;
 
-/// Peers that are crates of the field, compiled in by the feature `peers`.
+/// Peers that are Rust crates, compiled in by the feature `peers`.
 pub(crate) const CRATE_NAMES: [&str; 3] = ["sprs", "faer", "nalgebra-sparse"];
 
 /// How peer processes are started.
@@ -19,7 +19,7 @@ pub(crate) struct Launch<'a> {
     pub folder: &'a Path,
 }
 
-/// The peers that are there.
+/// The available peers.
 pub(crate) struct Peers<'a> {
     launch: Launch<'a>,
     processes: Vec<PeerProcess>,
@@ -27,7 +27,7 @@ pub(crate) struct Peers<'a> {
 }
 
 impl<'a> Peers<'a> {
-    /// Starts the peers named; the notes say which are missing and why.
+    /// Starts the named peers; the notes say which are missing and why.
     pub fn start(names: &[String], launch: Launch<'a>) -> (Self, Vec<String>) {
         let (mut processes, mut crates, mut notes) = (Vec::new(), Vec::new(), Vec::new());
         for name in names {
@@ -49,7 +49,7 @@ impl<'a> Peers<'a> {
         (Peers { launch, processes, crates }, notes)
     }
 
-    /// Names of the peers that are there.
+    /// Names of the available peers.
     pub fn names(&self) -> Vec<String> {
         let processes = self.processes.iter().map(|p| p.name().to_owned());
         processes.chain(self.crates.iter().cloned()).collect()
@@ -60,10 +60,10 @@ impl<'a> Peers<'a> {
         self.processes.iter().map(|p| p.name().to_owned()).collect()
     }
 
-    /// Those in processes of their own; one that has died is started again first.
+    /// Those in processes of their own; one that has died is restarted first.
     ///
     /// # Errors
-    /// When it cannot be had any more.
+    /// When it cannot be restarted.
     pub fn running(&mut self) -> Result<impl Iterator<Item = &mut PeerProcess>> {
         for process in &mut self.processes {
             if process.gone() {
@@ -73,13 +73,13 @@ impl<'a> Peers<'a> {
         Ok(self.processes.iter_mut())
     }
 
-    /// How many processes hold operands of their own.
+    /// The number of peer processes, each of which holds its own operands.
     pub fn processes(&self) -> usize {
         self.processes.len()
     }
 
-    /// Gives every process the operands of the cases to come; a process that has died is
-    /// started again first. Failures show when a case is prepared.
+    /// Sends every process the operands of the following cases; a process that has died is
+    /// restarted first. Failures are reported when a case is prepared.
     pub fn give<T: Scalar>(
         &mut self,
         a: CsrView<'_, T>,
@@ -87,7 +87,7 @@ impl<'a> Peers<'a> {
         pool: &[T],
     ) -> Result<()> {
         for process in self.running()? {
-            // What fails here fails again, with the same words, when a case is prepared.
+            // A failure here occurs again, with the same message, when a case is prepared.
             let given = process.forget().and_then(|()| process.matrix(Matrix::A, a));
             let given = given.and_then(|()| b.map_or(Ok(()), |b| process.matrix(Matrix::B, b)));
             given.and_then(|()| process.pool(pool)).ok();
@@ -95,8 +95,9 @@ impl<'a> Peers<'a> {
         Ok(())
     }
 
-    /// Every peer of `asked` ready for `task`, or why it is not, with its name. With `one_result`,
-    /// none of them holds a result; with `copy`, a copy of the operands, each is ready for that too.
+    /// Every peer of `asked` prepared for `task`, or its error, with its name. With `one_result`,
+    /// none of them holds a result; with `copy`, a copy of the operands, each is prepared for that
+    /// too.
     pub fn prepare<'b, T: crate::value::Value>(
         &'b mut self,
         asked: &[String],
@@ -125,7 +126,7 @@ impl<'a> Peers<'a> {
 }
 
 impl<'a> Launch<'a> {
-    /// As `args` asks for it; arrays pass through `folder`.
+    /// From `args`; arrays are exchanged in `folder`.
     pub fn new(args: &BenchArgs, threads: usize, folder: &'a Path) -> Self {
         let python = args.python.clone().or_else(|| std::env::var("GUSTAV_PYTHON").ok());
         let python = python.unwrap_or_else(|| "python3".into());

@@ -11,7 +11,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use crate::args::End;
 use crate::cold::Sweep;
 use crate::cuda::{self, PROCESSES, Started};
-use crate::engine::Task;
+use crate::engine::{Task, pool_rows};
 use crate::listing;
 use crate::mask::mask_of;
 use crate::measure::{Setting, measure};
@@ -21,19 +21,20 @@ use crate::value::Value;
 use crate::workload::{Workload, products, random, with_fresh_values};
 use crate::{Bandwidth, BenchArgs, Outcome, Suite, allocator, programs, study};
 
+// Nonzeros times columns of gradients that the oracle compares in full.
+const GRADIENTS: usize = 1 << 30;
 // Bins of the picture of a matrix that its first record keeps.
 const SPY: usize = 32;
 
-/// Measures what `args` asks for, and appends a record per engine and case to its file.
+/// Measures the cases of `args`, and appends a record per engine and case to its file.
 ///
-/// Cases whose records the file holds for every engine at hand are passed over, so that an
-/// interrupted run goes on where it stopped. On a terminal, a bar on standard error shows the
-/// time left unless `args` says quiet.
+/// Cases for which the file has records of every available engine are skipped, so that an
+/// interrupted run resumes. On a terminal, a progress bar on standard error shows the time left,
+/// unless `args.quiet`.
 ///
 /// # Errors
-/// For what stops the whole run: a suite or matrix that cannot be read, a record file that
-/// cannot be written, no memory. An engine that fails is a record, a peer that is missing a
-/// note.
+/// For failures that stop the whole run: a suite or matrix that cannot be read, a record file that
+/// cannot be written, no memory. A failure of an engine becomes a record, a missing peer a note.
 pub fn run(args: &BenchArgs) -> Result<Outcome> {
     allocator::keep_freed_memory();
     let suite = schedule::suite(args)?;
@@ -93,7 +94,7 @@ pub fn run(args: &BenchArgs) -> Result<Outcome> {
         None => Bandwidth::measure(&threads)?,
     };
     let machine = crate::machine::describe();
-    // Without memory for it there are hot figures alone.
+    // Without memory for it, there are only hot times.
     let sweep = match &gpu {
         Some(_) => None,
         None => Sweep::new(&threads, machine.llc_bytes).ok(),
@@ -148,17 +149,17 @@ pub fn run(args: &BenchArgs) -> Result<Outcome> {
     Ok(outcome)
 }
 
-/// Why there is nothing to measure.
+/// The error for a run without cases.
 fn nothing(args: &BenchArgs) -> Error {
     let (name, expected) = match args.only == Filter::default() {
         true => ("suite", "matrices and products: spmm needs columns, spgemm sorted"),
         false => ("only", "operations, types and matrices of the suite (--dry-run counts them)"),
     };
-    Error::Argument { name, found: "a choice without any case".into(), expected: expected.into() }
+    Error::Argument { name, found: "no case".into(), expected: expected.into() }
 }
 
 fn progress(total: u64, quiet: bool) -> ProgressBar {
-    // Indicatif draws nothing when standard error is no terminal.
+    // Indicatif draws nothing if standard error is not a terminal.
     let target = if quiet { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
     let style = ProgressStyle::with_template("{bar:30} {pos}/{len} {msg}, {eta} left");
     ProgressBar::with_draw_target(Some(total), target)
@@ -197,11 +198,10 @@ impl Session<'_> {
         let b = (sparse && !square).then(|| a.view().transpose()).transpose()?;
         let factor = b.as_ref().unwrap_or(&a);
         let products = if sparse { products(&a, factor) } else { 0 };
-        let columns = cases.iter().map(|c| c.case.columns).max().unwrap_or(0);
+        let columns = cases.iter().map(|c| c.case.columns * c.case.heads).max().unwrap_or(0);
         let columns = columns.min(self.columns_that_fit(&a));
-        // Of an SDDMM there are two dense factors.
-        let sampled = cases.iter().any(|c| c.operation == Operation::Sddmm);
-        let lines = a.ncols() + if sampled { a.nrows() } else { 0 };
+        let rows = |c: &&Typed| pool_rows(c.operation, c.gradients, a.nrows(), a.ncols());
+        let lines = cases.iter().map(rows).max().unwrap_or(0);
         let pool = random::<T>(lines * columns, seed.wrapping_mul(5) + 2)?;
         self.peers.give(a.view(), b.as_ref().map(|b| b.view()), &pool)?;
         for typed in cases {
@@ -213,8 +213,13 @@ impl Session<'_> {
             let spgemm = typed.operation == Operation::Spgemm;
             let too_large = if spgemm && products > self.suite.products.max_products {
                 Some(format!("{products} intermediate products, more than the suite asks for"))
-            } else if case.columns > columns {
-                Some(format!("B and C of {} columns do not fit in memory", case.columns))
+            } else if case.columns * case.heads > columns {
+                Some(format!(
+                    "dense operands of {} columns do not fit in memory",
+                    case.columns * case.heads
+                ))
+            } else if typed.gradients && a.nnz() * case.columns * case.heads > GRADIENTS {
+                Some("more multiplications than the oracle has time for".into())
             } else {
                 None
             };
@@ -246,12 +251,15 @@ impl Session<'_> {
                 a: a.view(),
                 b: spgemm.then(|| factor.view()),
                 columns: case.columns,
+                heads: case.heads,
+                gradients: typed.gradients,
                 sorted: case.sorted,
                 mask: mask.as_ref().map(|mask| mask.view()),
                 layouts: typed.layouts,
                 pool: &pool,
             };
-            let work = if spgemm { products } else { (a.nnz() * case.columns) as u64 };
+            let dense = a.nnz() * case.columns * case.heads;
+            let work = if spgemm { products } else { dense as u64 };
             let products = spgemm.then_some(products);
             let nnz_mask = mask.as_ref().map(|mask| mask.nnz() as u64);
             let blank = Record { products, nnz_mask, ..blank };
@@ -269,14 +277,14 @@ impl Session<'_> {
         Ok(())
     }
 
-    /// Columns for which every engine's B and C fit in three quarters of the free memory.
+    /// The most columns for which every engine's B and C fit in three quarters of the free memory.
     fn columns_that_fit<T: Scalar>(&self, a: &Csr<T>) -> usize {
         let engines = self.suite.engines.ours.len() + self.peers.processes() + 1;
         let column = (a.nrows() + a.ncols()).max(1) * size_of::<T>() * engines;
         available_memory().map_or(usize::MAX, |free| free as usize / 4 * 3 / column)
     }
 
-    /// The record of a case before anything was measured.
+    /// The record of a case before measurement.
     fn blank<T: Scalar>(&self, workload: &Workload, a: &Csr<T>, typed: &Typed) -> Record {
         Record {
             suite: self.suite.name.clone(),

@@ -1,18 +1,19 @@
-//! What a run is made of: the suite with what the command changes in it, its cases, and how long
-//! they will take.
+//! The suite of a run with the changes by arguments, its cases, and an estimate of their time.
 
 use std::path::PathBuf;
 
 use gustav_core::{DType, Error, Operation, Result};
 use gustav_plan::{Algorithm, Chooser};
-use gustav_report::{Case, Layouts, Mask, MeasurementId, RecordIndex, WHOLE, read_records};
+use gustav_report::{
+    Case, Layouts, Mask, MeasurementId, RecordIndex, UNFUSED, WHOLE, read_records,
+};
 
 use crate::listing;
 use crate::workload::Workload;
-use crate::{BenchArgs, Forecast, Suite, cuda};
+use crate::{BenchArgs, Forecast, Suite, cuda, programs};
 
-/// The suite of `args` with other engines, device and folder where it names them. Of the suite's
-/// own peers, those of the device stay.
+/// The suite of `args` with the engines, device and folder that `args` sets. Of the suite's own
+/// peers, those for the device stay.
 ///
 /// # Errors
 /// As [`Suite::of_targets`].
@@ -44,7 +45,7 @@ pub(crate) fn suite(args: &BenchArgs) -> Result<Suite> {
     Ok(suite)
 }
 
-/// Refuses names that are no algorithm of ours, before anything is measured.
+/// Rejects unknown algorithm names before anything is measured.
 ///
 /// # Errors
 /// [`Error::Argument`] with the names that exist.
@@ -59,14 +60,14 @@ fn known(names: &[String]) -> Result<()> {
     // `NAME#K` is a configuration, `NAME@ORDER` a row order.
     let plain = |name: &String| name.split(['#', '@']).next().unwrap_or_default().to_owned();
     for name in names.iter().map(plain) {
-        if !["once", WHOLE, "all"].contains(&name.as_str()) {
+        if !["once", WHOLE, UNFUSED, "all"].contains(&name.as_str()) {
             name.parse::<Chooser>()?;
         }
     }
     Ok(())
 }
 
-/// A case with its types, and who computes it.
+/// A case with its types and engines.
 #[derive(Clone, Debug)]
 pub(crate) struct Typed {
     pub case: Case,
@@ -74,15 +75,17 @@ pub(crate) struct Typed {
     pub operation: Operation,
     pub dtype: DType,
     pub mask: Option<Mask>,
+    /// Whether its gradients are computed.
+    pub gradients: bool,
     /// Our algorithms.
     pub ours: Vec<String>,
-    /// The peers that were asked for, whether they are there or not.
+    /// Requested peers, available or not.
     pub peers: Vec<String>,
 }
 
 impl Typed {
-    /// What a record file must hold for the case to be done: measured so with `threads` and
-    /// `seed` on `gpu`.
+    /// The id of the measurement of this case with `threads` and `seed` on `gpu`, to look up in a
+    /// record file.
     pub fn asked(
         &self,
         workload: &Workload,
@@ -94,15 +97,15 @@ impl Typed {
         MeasurementId { case, shape, threads, seed, gpu: gpu.map(str::to_owned) }
     }
 
-    /// Names of the engines that take part, as records carry them: ours, and those of `peers` that
-    /// were asked for.
+    /// Names of the engines, as in records: Gustav's algorithms, and those of `peers` that were
+    /// requested.
     pub fn engines(&self, peers: impl Iterator<Item = String>) -> Vec<String> {
         let peers = peers.filter(|peer| self.peers.contains(peer));
         self.ours.iter().map(|a| format!("gustav:{a}")).chain(peers).collect()
     }
 }
 
-/// The cases of the part of the suite that `args` asks for, matrix by matrix.
+/// The cases of the suite that `args` selects, matrix by matrix.
 pub(crate) fn cases<'w>(
     args: &BenchArgs,
     suite: &Suite,
@@ -118,13 +121,14 @@ pub(crate) fn cases<'w>(
     own.map(cases).collect()
 }
 
-// Fractions of its budget that an engine takes on a small and on a large matrix, and seconds that
-// planning, checking and loading take beside it.
+// Estimates: fractions of its budget that an engine uses on a small and on a large matrix, and
+// seconds of planning, checking and loading.
 const QUICK: f64 = 0.1;
 const SLOW: f64 = 1.2;
 const BESIDE_S: f64 = 0.1;
 
-/// What `run` would do with the same arguments, measuring nothing. Every peer counts as there.
+/// Estimates `run` with the same arguments, without measuring. All peers are assumed to be
+/// available.
 ///
 /// # Errors
 /// For a suite, a matrix folder or a record file that cannot be read.
@@ -148,10 +152,12 @@ pub fn forecast(args: &BenchArgs) -> Result<Forecast> {
             }
         }
     }
-    for solve in suite.programs.iter().filter(|s| args.only.matches(&s.case())) {
-        let engines = solve.engines(suite.device.as_deref(), suite.engines.peers.clone());
+    let (solves, more) = programs::cases(args, &suite)?;
+    all.notes.extend(more);
+    for (solve, workload) in solves {
+        let engines = programs::engines(solve, &suite.engines.peers);
         (all.matrices, all.cases) = (all.matrices + 1, all.cases + 1);
-        match index.holds(&solve.asked(threads, args.seed, gpu), &engines) {
+        match index.holds(&solve.asked(&workload, threads, args.seed, gpu), &engines) {
             true => all.held += 1,
             false => timings += engines.len(),
         }
@@ -176,7 +182,7 @@ fn on_cpu(operation: Operation) -> Vec<Algorithm> {
     entries.iter().map(|e| e.algorithm).collect()
 }
 
-/// Our algorithms for an operation, `named` with `all` spelt out.
+/// Gustav's algorithms for an operation: `named`, with `all` expanded.
 fn algorithms(named: &[String], on_gpu: bool, operation: Operation) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for name in named {
@@ -194,7 +200,9 @@ fn algorithms(named: &[String], on_gpu: bool, operation: Operation) -> Vec<Strin
     // `NAME#K` is configuration K of an algorithm.
     let fits = |name: &String| {
         let algorithm = name.split('#').next().unwrap_or_default().parse::<Algorithm>();
-        algorithm.map_or(true, |a| a.operations().contains(&operation))
+        // Three products in place of an attention.
+        let has = name != UNFUSED || operation == Operation::Attention;
+        has && algorithm.map_or(true, |a| a.operations().contains(&operation))
     };
     names.retain(fits);
     names
@@ -213,7 +221,8 @@ fn of_matrix(suite: &Suite, workload: &Workload) -> Vec<Typed> {
             let ours = algorithms(named, suite.device.is_some(), operation);
             let mut add = |case: Case, layouts, mask| {
                 let (case, ours, peers) = (case.layout(layouts), ours.clone(), peers.clone());
-                found.push(Typed { case, layouts, operation, dtype, mask, ours, peers });
+                let gradients = false;
+                found.push(Typed { case, layouts, operation, dtype, mask, gradients, ours, peers });
             };
             match operation {
                 Operation::Spmm => {
@@ -228,7 +237,12 @@ fn of_matrix(suite: &Suite, workload: &Workload) -> Vec<Typed> {
                     }
                 }
                 Operation::Spmv => add(shape(1), Layouts::RowMajor, None),
-                Operation::Sddmm | Operation::Softmax | Operation::Attention => {
+                Operation::Attention => {
+                    for case in widths(suite, &shape) {
+                        add(case, Layouts::RowMajor, None);
+                    }
+                }
+                Operation::Sddmm | Operation::Softmax => {
                     for &depth in &suite.products.columns {
                         add(shape(depth), Layouts::RowMajor, None);
                     }
@@ -246,8 +260,37 @@ fn of_matrix(suite: &Suite, workload: &Workload) -> Vec<Typed> {
                 }
             }
         }
+        let takes = |o: &&Operation| workload.operations.contains(o);
+        for &operation in suite.products.gradients.iter().filter(takes) {
+            let shape = |columns| Case::new(&workload.name, operation, columns, dtype);
+            let (cases, peers) = match operation {
+                // No peer has its gradients without the product.
+                Operation::Attention => (widths(suite, &shape), Vec::new()),
+                _ => (suite.products.columns.iter().map(|n| shape(*n)).collect(), peers.clone()),
+            };
+            found.extend(cases.into_iter().map(|case| Typed {
+                case: case.gradients(),
+                layouts: Layouts::RowMajor,
+                operation,
+                dtype,
+                mask: None,
+                gradients: true,
+                ours: vec!["auto".into()],
+                peers: peers.clone(),
+            }));
+        }
     }
     found
+}
+
+/// An attention of every number of heads and every width of a head.
+fn widths(suite: &Suite, shape: &impl Fn(usize) -> Case) -> Vec<Case> {
+    let heads = suite.products.heads.iter();
+    let cases = |heads: &usize| {
+        let heads = *heads;
+        suite.products.columns.iter().map(move |d| shape(*d).heads(heads)).collect::<Vec<_>>()
+    };
+    heads.flat_map(cases).collect()
 }
 
 #[cfg(test)]
@@ -266,7 +309,7 @@ mod tests {
     #[test]
     fn a_forecast_counts_cases_and_engines() {
         let all = forecast(&args()).unwrap();
-        // Two matrices; SpMM of two widths, SpMV, SpGEMM.
+        // Two matrices, each with SpMM of two widths, SpMV and SpGEMM.
         assert_eq!((all.matrices, all.cases, all.held), (2, 8, 0));
         assert!(0.0 < all.least_s && all.least_s < all.most_s);
         let half = forecast(&BenchArgs { part: "2/2".parse().ok(), ..args() }).unwrap();
@@ -301,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn no_suite_asks_for_a_case_twice() {
+    fn no_suite_has_a_case_twice() {
         for name in Suite::names() {
             let args = args_of(name);
             let suite = suite(&args).unwrap();
@@ -310,7 +353,7 @@ mod tests {
             for (_, cases) in cases(&args, &suite, &workloads) {
                 for case in cases {
                     let case = case.case;
-                    assert!(asked.insert(case.clone()), "{name} asks for {case} twice");
+                    assert!(asked.insert(case.clone()), "{name} has {case} twice");
                 }
             }
         }

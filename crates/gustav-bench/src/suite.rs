@@ -1,4 +1,4 @@
-//! Suites: which products on which matrices, as TOML.
+//! Suites: products and matrices to measure, as TOML.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -11,17 +11,20 @@ use crate::Solve;
 use crate::derived::Derived;
 use crate::timing::Timing;
 
-/// Suites that come with the program.
+/// Built-in suites.
 const SHIPPED: &[(&str, &str)] = &[
     ("catalog", include_str!("../../../bench/suites/catalog.toml")),
     ("corpus", include_str!("../../../bench/suites/corpus.toml")),
     ("cpu", include_str!("../../../bench/suites/cpu.toml")),
     ("gpu", include_str!("../../../bench/suites/gpu.toml")),
+    ("gpu-attention", include_str!("../../../bench/suites/gpu-attention.toml")),
     ("gpu-columns", include_str!("../../../bench/suites/gpu-columns.toml")),
     ("gpu-masks", include_str!("../../../bench/suites/gpu-masks.toml")),
     ("gpu-orders", include_str!("../../../bench/suites/gpu-orders.toml")),
+    ("gpu-programs", include_str!("../../../bench/suites/gpu-programs.toml")),
     ("gpu-sddmm", include_str!("../../../bench/suites/gpu-sddmm.toml")),
     ("gpu-spgemm", include_str!("../../../bench/suites/gpu-spgemm.toml")),
+    ("gpu-training-step", include_str!("../../../bench/suites/gpu-training-step.toml")),
     ("n8192", include_str!("../../../bench/suites/n8192.toml")),
     ("order-searches", include_str!("../../../bench/suites/order-searches.toml")),
     ("paper-a", include_str!("../../../bench/suites/paper-a.toml")),
@@ -33,27 +36,27 @@ const SHIPPED: &[(&str, &str)] = &[
     ("tune", include_str!("../../../bench/suites/tune.toml")),
 ];
 
-/// A suite as its file describes it.
+/// A suite.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Suite {
-    /// Name, as records carry it.
+    /// Name, as in records.
     pub name: String,
-    /// What it is for, in a sentence.
+    /// Its purpose, in a sentence.
     pub description: String,
-    /// The GPU that computes, as `cuda:K`; the CPU when absent.
+    /// The GPU, as `cuda:K`; the CPU when absent.
     pub device: Option<String>,
     /// The matrices.
     #[serde(default)]
     pub matrices: Vec<Source>,
-    /// Whether the five implementations of Chen, Chen, Shih and Lee (2025) are measured on a GPU,
+    /// Whether to measure the five implementations of Chen, Chen, Shih and Lee (2025) on a GPU,
     /// which start from different formats, in place of engines in rounds.
     #[serde(default)]
     pub study: bool,
-    /// What is computed with each.
+    /// The products.
     #[serde(default)]
     pub products: Products,
-    /// Who computes.
+    /// The engines.
     #[serde(default)]
     pub engines: Engines,
     /// Whole programs, in place of products.
@@ -64,7 +67,7 @@ pub struct Suite {
     pub timing: Timing,
 }
 
-/// Where a matrix comes from: one of `generate`, `file` and `folder`.
+/// A source of matrices: either `generate` or `path`.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Source {
@@ -73,28 +76,30 @@ pub struct Source {
     pub generate: Vec<String>,
     /// A file, or a folder of files, relative to the working directory.
     pub path: Option<PathBuf>,
-    /// Whether a missing path is noted and passed over.
+    /// Names of the folder's files that are taken; all of them when there are none.
+    #[serde(default)]
+    pub names: Vec<String>,
+    /// Whether a missing path is only noted.
     #[serde(default)]
     pub optional: bool,
-    /// Files with fewer nonzeros than this are passed over, as the folder's manifest counts them.
+    /// Files with fewer nonzeros, by the folder's manifest, are skipped.
     #[serde(default)]
     pub min_nnz: usize,
-    /// Files that are not square or have more rows than this are passed over, as the folder's
-    /// manifest counts them.
+    /// Files that are not square or have more rows, by the folder's manifest, are skipped.
     pub square_up_to: Option<usize>,
-    /// Copies of a matrix are put on the diagonal until there are so many nonzeros; files that
-    /// have them already are passed over, as the folder's manifest counts them.
+    /// Copies of a matrix are placed on the diagonal until there are so many nonzeros; files that
+    /// already have that many, by the folder's manifest, are skipped.
     pub replicate_to: Option<usize>,
     /// Values for the names in braces of `generate`: every combination is a matrix.
     #[serde(default)]
     pub over: BTreeMap<String, Vec<f64>>,
-    /// Matrices made of each matrix, measured beside it: `copies:K`, `leading:N`, `blocks:K`,
+    /// Matrices derived from each matrix, measured as well: `copies:K`, `leading:N`, `blocks:K`,
     /// `interleaved:K`.
     #[serde(default)]
     pub derive: Vec<Derived>,
     /// Operations this source is used for; all of the suite's when absent.
     pub operations: Option<Vec<Operation>>,
-    /// Our algorithms for this source, in place of the suite's.
+    /// Gustav's algorithms for this source, in place of the suite's.
     pub ours: Option<Vec<String>>,
     /// Peers for this source, in place of the suite's.
     pub peers: Option<Vec<String>>,
@@ -118,15 +123,22 @@ fn one_or_many<'de, D: Deserializer<'de>>(
     })
 }
 
-/// What is computed with each matrix.
+/// The products to measure with each matrix.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Products {
     /// The operations.
     pub operations: Vec<Operation>,
-    /// Columns of B, for SpMM, or of X and Y, for SDDMM.
+    /// Operations whose gradients are computed, on a GPU: `spmm` for those of B and of A's values, `attention`
+    /// for those of Q, K and V.
+    #[serde(default)]
+    pub gradients: Vec<Operation>,
+    /// Columns of B, for SpMM, of X and Y, for SDDMM, or of a head, for attention.
     #[serde(default)]
     pub columns: Vec<usize>,
+    /// Heads of an attention.
+    #[serde(default = "one_head")]
+    pub heads: Vec<usize>,
     /// SpMM of matrices with at most so many columns is also measured with as many columns of B.
     #[serde(default)]
     pub as_many_columns_up_to: usize,
@@ -135,15 +147,19 @@ pub struct Products {
     pub layouts: Vec<Layouts>,
     /// Types of the values: `f32`, `f64`; on a GPU `f16` and `bf16` as well.
     pub dtypes: Vec<DType>,
-    /// Whether rows of an SpGEMM's product come out sorted: `false`, `true` or both.
+    /// Whether rows of an SpGEMM's product are sorted: `false`, `true` or both.
     #[serde(default)]
     pub sorted: Vec<bool>,
     /// Masks under which an SpGEMM is computed on a GPU, `own` and `most`; all of C when there are none.
     #[serde(default)]
     pub masks: Vec<Mask>,
-    /// SpGEMM with more intermediate products than this is passed over.
+    /// SpGEMM with more intermediate products is skipped.
     #[serde(default = "default_products")]
     pub max_products: u64,
+}
+
+fn one_head() -> Vec<usize> {
+    vec![1]
 }
 
 fn row_major() -> Vec<Layouts> {
@@ -154,11 +170,11 @@ fn default_products() -> u64 {
     1_000_000_000
 }
 
-/// Who computes.
+/// The engines.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Engines {
-    /// Our algorithms by name, `auto` among them; `all` for every algorithm of the operation.
+    /// Gustav's algorithms by name, or `auto`; `all` for every algorithm of the operation.
     pub ours: Vec<String>,
     /// Peers by name.
     #[serde(default)]
@@ -169,7 +185,7 @@ impl Suite {
     /// A suite from the text of its file.
     ///
     /// # Errors
-    /// [`Error::Format`] with the line that is wrong.
+    /// [`Error::Format`] with the line.
     pub fn parse(text: &str) -> Result<Self> {
         let suite: Suite = toml::from_str(text).map_err(|e| refuse(e.to_string()))?;
         for dtype in &suite.products.dtypes {
@@ -188,7 +204,22 @@ impl Suite {
         if suite.device.is_none() && !suite.products.masks.is_empty() {
             return Err(refuse("products under a mask are measured on a GPU only".into()));
         }
-        for source in &suite.matrices {
+        let of = |operation| suite.products.operations.contains(&operation);
+        let fused = of(Operation::Attention) || !suite.products.gradients.is_empty();
+        if suite.device.is_none() && fused {
+            return Err(refuse("attention and gradients are measured on a GPU only".into()));
+        }
+        let known = [Operation::Spmm, Operation::Attention];
+        if let Some(other) = suite.products.gradients.iter().find(|o| !known.contains(o)) {
+            let words =
+                format!("gradients of {other} are not measured: those of spmm and attention are");
+            return Err(refuse(words));
+        }
+        if suite.products.heads.contains(&0) {
+            return Err(refuse("an attention has at least one head".into()));
+        }
+        let of_programs = suite.programs.iter().flat_map(|solve| &solve.matrices);
+        for source in suite.matrices.iter().chain(of_programs) {
             if source.generate.is_empty() == source.path.is_none() {
                 return Err(refuse("a matrix needs either `generate` or `path`".into()));
             }
@@ -196,7 +227,7 @@ impl Suite {
         Ok(suite)
     }
 
-    /// Every peer that it names, each once.
+    /// All peers in it, each once.
     pub fn peers(&self) -> Vec<String> {
         let own = self.matrices.iter().filter_map(|source| source.peers.as_ref());
         let mut names: Vec<String> = Vec::new();
@@ -208,9 +239,10 @@ impl Suite {
         names
     }
 
-    /// Takes matrix files from `folder` wherever the suite names an optional folder.
+    /// Replaces the optional folders of the suite by `folder`.
     pub fn use_corpus(&mut self, folder: &Path) {
-        for source in self.matrices.iter_mut().filter(|s| s.optional) {
+        let of_programs = self.programs.iter_mut().flat_map(|solve| &mut solve.matrices);
+        for source in self.matrices.iter_mut().chain(of_programs).filter(|s| s.optional) {
             source.path = source.path.as_ref().map(|_| folder.into());
         }
     }
@@ -224,7 +256,7 @@ impl Suite {
             return Self::parse(text);
         }
         let path = Path::new(name);
-        // No suite has a name like that of a file.
+        // A file name, not the name of a suite.
         if path.extension().is_some() || name.contains('/') {
             let text = std::fs::read_to_string(path).map_err(|source| Error::Io {
                 path: path.into(),
@@ -264,7 +296,7 @@ impl Suite {
         Ok(suite)
     }
 
-    /// What the command line names: one suite, or matrices.
+    /// The suite of command-line targets: one suite, or matrices.
     ///
     /// # Errors
     /// As [`Suite::find`].

@@ -1,4 +1,5 @@
-//! Interleaved rounds: every engine in turn, until there are enough samples or the time is up.
+//! Interleaved rounds: the engines one after another, until there are enough samples or the time is
+//! up.
 
 use std::time::{Duration, Instant};
 
@@ -12,16 +13,17 @@ use serde::Deserialize;
 pub struct Timing {
     /// Executions of each engine before the first round.
     pub warmups: usize,
-    /// Rounds, when time allows.
+    /// Rounds, if time allows.
     pub rounds: usize,
-    /// Rounds of an engine even when its time is up.
+    /// Fewest rounds of an engine, even if its time is up.
     pub min_rounds: usize,
     /// Most executions in one round; short ones are repeated to fill a millisecond.
     pub repeats: usize,
     /// Seconds that one engine may spend on one case.
     pub budget_s: f64,
-    /// Whether, on a GPU, executions with dense operands follow one another on sets that alternate, which
-    /// are cold by then, in place of one at a time after the caches were emptied.
+    /// On a GPU: whether executions with dense operands run back to back on alternating sets, each
+    /// of which is cold when it is used again, in place of single executions after a flush of the
+    /// caches.
     pub rotate: bool,
 }
 
@@ -31,25 +33,25 @@ impl Default for Timing {
     }
 }
 
-/// Something that can be executed again and again.
+/// Something that can be executed repeatedly.
 pub trait Runner {
-    /// `wake` untimed executions, which bring threads and caches back, then `repeats` timed
-    /// ones; milliseconds of each, or their mean where they are timed as one.
+    /// `wake` untimed executions, which wake threads and fill caches, then `repeats` timed ones;
+    /// milliseconds of each, or their mean if they are timed together.
     ///
     /// # Errors
-    /// Whatever stops the engine.
+    /// Errors of the engine.
     fn run(&mut self, wake: usize, repeats: usize) -> Result<Vec<f64>>;
 
-    /// Executions that a turn has at least when one takes about `ms` milliseconds.
+    /// Fewest executions in a round if one takes about `ms` milliseconds.
     fn least_repeats(&self, _ms: f64) -> usize {
         1
     }
 
-    /// Drops the last result and gives its memory back to the system, for engines whose results
-    /// do not fit in memory beside this one's.
+    /// Drops the last result and returns its memory to the system, for engines whose results do not
+    /// fit in memory together.
     ///
     /// # Errors
-    /// Whatever stops the engine.
+    /// Errors of the engine.
     fn yield_memory(&mut self) -> Result<()> {
         Ok(())
     }
@@ -71,7 +73,7 @@ impl Samples {
     }
 }
 
-// Samples of very short executions are filled up to about this long.
+// Short executions are repeated until a sample takes about this long.
 const SAMPLE_MS: f64 = 1.0;
 // Longer executions need no untimed one before them.
 const WAKE_BELOW_MS: f64 = 20.0;
@@ -85,10 +87,10 @@ struct State {
     spent: Duration,
 }
 
-/// Warms every engine up and times them round by round, starting with another one in every round. An
-/// engine that fails has no samples; its error stands in its place. With `one_result`, only the
-/// engine whose turn it is holds a result: it yields its memory at the end of the turn, and the
-/// untimed execution at the start of the next one brings the memory back.
+/// Warms every engine up and times them round by round, starting with a different one in every
+/// round. An engine that fails has its error in place of samples. With `one_result`, only the
+/// engine being timed holds a result: it yields its memory afterwards, and allocates it again in
+/// the untimed execution of its next round.
 pub fn interleave(
     engines: &mut [&mut dyn Runner],
     timing: &Timing,
@@ -198,7 +200,7 @@ mod tests {
         let samples =
             interleave(&mut [&mut long], &Timing { rounds: 2, ..Timing::default() }, true);
         assert_eq!(samples[0].as_ref().unwrap().ms.len(), 2);
-        // Three warm-ups, then an untimed and a timed execution a turn.
+        // Three warm-ups, then an untimed and a timed execution a round.
         assert_eq!(long.yielded, [3, 5, 7]);
         let mut held = fake(100.0, usize::MAX);
         interleave(&mut [&mut held], &Timing::default(), false);

@@ -7,8 +7,8 @@ use crate::engine::{Engine, Ours, Task};
 
 /// A type that products are measured in.
 pub(crate) trait Value: CpuScalar {
-    /// Our library on the CPU with the algorithm, or the chooser, of that name; ready for `copy`,
-    /// a copy of the operands, too.
+    /// Gustav on the CPU with the algorithm or chooser of that name; also prepared for `copy`, a
+    /// copy of the operands.
     ///
     /// # Errors
     /// The library's own; [`Error::Unsupported`] for types that are measured on a GPU only.
@@ -19,7 +19,7 @@ pub(crate) trait Value: CpuScalar {
         threads: &Threads,
     ) -> Result<Box<dyn Engine<Self> + 'a>>;
 
-    /// The crate of that name, where it is compiled in; ready for `copy` too.
+    /// The crate of that name, if it is compiled in; also prepared for `copy`.
     ///
     /// # Errors
     /// [`Error::Unsupported`] for another name or a matrix that the crate refuses.
@@ -98,7 +98,7 @@ fn gpu_only<T: Scalar>(task: &Task<'_, T>) -> Error {
 #[cfg(feature = "peers")]
 use crate::engine::{CrateValue, crate_engine as compiled_in};
 
-/// What a type needs for the crates that are compiled in: nothing without them.
+/// The traits that the compiled-in crates require of a type: none without them.
 #[cfg(not(feature = "peers"))]
 pub(crate) trait CrateValue {}
 #[cfg(not(feature = "peers"))]

@@ -9,23 +9,23 @@ use rayon::prelude::*;
 
 use crate::derived::Derived;
 
-/// A matrix to be loaded.
+/// A matrix to load.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Workload {
     pub name: String,
-    /// What it comes from: relatives have the same source.
+    /// Its source, which derived matrices share.
     pub source: String,
     pub kind: String,
     pub origin: Origin,
-    /// Rows and columns, where they are known before it is loaded.
+    /// Rows and columns, if they are known before it is loaded.
     pub shape: Option<(usize, usize)>,
-    /// What is made of it.
+    /// The derivation to apply.
     pub derived: Option<Derived>,
-    /// Nonzeros up to which copies of it are put on the diagonal.
+    /// Nonzeros up to which copies of it are placed on the diagonal.
     pub replicate_to: Option<usize>,
     /// Operations it is used for.
     pub operations: Vec<Operation>,
-    /// Our algorithms for it, in place of the suite's.
+    /// Gustav's algorithms for it, in place of the suite's.
     pub ours: Option<Vec<String>>,
     /// Peers for it, in place of the suite's.
     pub peers: Option<Vec<String>>,
@@ -40,8 +40,7 @@ pub(crate) enum Origin {
 }
 
 impl Workload {
-    /// The pattern, in canonical form (every engine takes that), with values that
-    /// nothing reads.
+    /// The pattern in canonical form, which every engine accepts; the values are not used.
     ///
     /// # Errors
     /// As the generator and the reader of files.
@@ -64,8 +63,7 @@ impl Workload {
     }
 }
 
-/// A copy of the pattern of `matrix` with fresh values of another type. Measured operands are in
-/// buffers of the library, wherever the arrays of `matrix` come from.
+/// A copy of the pattern of `matrix` with new values of another type, in buffers of the library.
 ///
 /// # Errors
 /// [`Error::OutOfMemory`].

@@ -29,6 +29,14 @@ for line in sys.stdin:
             c += [sum(a[2][e] * b[a[1][e] * n + j] for e in own) for j in range(n)]
         open(m["c"], "wb").write(struct.pack("<%df" % len(c), *c))
         say(ms=0.5)
+    elif do == "network" and m["program"] != "gcn-training": say(error="no such network", unsupported=True)
+    elif do == "network":
+        rows, parameters = len(a[0]) - 1, m["parameters"]
+        sizes = [len(read(p["values"], "f")) == p["rows"] * p["columns"] for p in parameters]
+        right = all(sizes) and len(sizes) == 4 and len(read(m["labels"], "I")) == rows
+        right = right and len(read(m["features"], "f")) == rows * m["columns"]
+        say() if right else say(error="not the data of a network")
+    elif do == "train": say(ms=40.0, losses=[2.0] * 20)
     else: say()
 "#;
 
@@ -36,13 +44,14 @@ const SUITE: &str = r#"
 name = "small"
 description = "Small programs"
 programs = [
-    { program = "cg", generate = "grid5:6x6", columns = 4 },
-    { program = "gcn", generate = "grid5:6x6", columns = 4 },
-    { program = "paths", generate = "grid5:6x6", columns = 4 },
+    { program = "cg", matrices = [{ generate = "grid5:6x6" }], columns = 4 },
+    { program = "gcn-training", matrices = [{ generate = "grid5:6x6" }], columns = 4 },
+    { program = "gat-training", matrices = [{ generate = "grid5:6x6" }], columns = 4 },
+    { program = "paths", matrices = [{ generate = "grid5:6x6" }], columns = 4 },
 ]
 [engines]
 ours = ["auto"]
-peers = ["mkl"]
+peers = ["loop", "mkl", "pyg"]
 [timing]
 rounds = 3
 budget_s = 0.01
@@ -50,7 +59,7 @@ budget_s = 0.01
 
 #[test]
 #[ignore = "needs python3, which stands in for a peer"]
-fn a_peer_multiplies_for_a_program() {
+fn a_peer_multiplies_for_a_program_or_trains_a_network() {
     let folder = tempfile::tempdir().unwrap();
     let file = |name: &str, text: &str| {
         let path = folder.path().join(name);
@@ -68,21 +77,33 @@ fn a_peer_multiplies_for_a_program() {
         ..BenchArgs::new(&suite.display().to_string(), folder.path().join("p.jsonl"))
     };
     let outcome = run(&args).unwrap();
-    assert_eq!((outcome.measured, outcome.wrong, outcome.failed), (3, 0, 0), "{outcome:?}");
+    // Its losses are not those of the network.
+    assert_eq!((outcome.measured, outcome.wrong, outcome.failed), (4, 1, 0), "{outcome:?}");
     let records = read_records(&args.record).unwrap();
-    for r in records.iter().filter(|r| r.engine == "mkl") {
-        if r.case.operation == "paths" {
-            let words = r.message.as_deref().unwrap_or_default();
-            assert!(r.status == Status::Skipped && words.contains("no such semiring"), "{r:?}");
-            continue;
+    let rest = |r: &Record| r.execute_ms.unwrap() - r.product_ms.unwrap();
+    let mut seen = 0;
+    for r in records.iter().filter(|r| ["mkl", "pyg"].contains(&r.engine.as_str())) {
+        let words = r.message.as_deref().unwrap_or_default();
+        match (r.engine.as_str(), r.case.operation.as_str()) {
+            ("mkl", "cg") => {
+                // What it says of a product counts; passing operands to it is no part of the program.
+                let products = r.products.unwrap() as f64;
+                assert_eq!((r.status, r.product_ms), (Status::Ok, Some(0.5 * products)), "{r:?}");
+                let ours = records.iter().find(|o| o.engine == "gustav" && o.group == r.group);
+                assert!((rest(r) - rest(ours.unwrap())).abs() < 1e-6 && products >= 2.0, "{r:?}");
+            }
+            ("pyg", "gcn-training") => {
+                assert!(r.status == Status::Wrong && r.execute_ms.is_none(), "{r:?}");
+                assert!(r.max_error > r.error_bound && words.contains("off by"), "{r:?}");
+            }
+            ("pyg", "gat-training") => assert!(words.contains("no such network"), "{r:?}"),
+            ("mkl", "paths") => assert!(words.contains("no such semiring"), "{r:?}"),
+            _ => panic!("{r:?}"),
         }
-        // What it says of a product counts; passing operands to it is no part of the program.
-        let products = r.products.unwrap() as f64;
-        assert_eq!((r.status, r.product_ms), (Status::Ok, Some(0.5 * products)), "{r:?}");
-        let ours = records.iter().find(|o| o.engine == "gustav" && o.group == r.group).unwrap();
-        let rest = |r: &Record| r.execute_ms.unwrap() - r.product_ms.unwrap();
-        assert!((rest(r) - rest(ours)).abs() < 1e-6 && products >= 2.0, "{r:?}");
+        seen += 1;
+        let skipped = ["gat-training", "paths"].contains(&r.case.operation.as_str());
+        assert_eq!(r.status == Status::Skipped, skipped, "{r:?}");
     }
-    assert_eq!(records.iter().filter(|r| r.engine == "mkl").count(), 3);
-    assert_eq!(run(&args).unwrap().resumed, 3);
+    assert_eq!(seen, 4);
+    assert_eq!(run(&args).unwrap().resumed, 4);
 }

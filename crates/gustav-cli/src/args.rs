@@ -14,7 +14,7 @@ pub use crate::output::Printing;
 use crate::output::{self, Content};
 use crate::types::Factor;
 
-/// A parser that takes the names of `all` and lists them in help and completions.
+/// A parser of the names of `all`, which help and completions list.
 pub fn named<T: Copy + Send + Sync + 'static>(
     all: &'static [T],
     name: fn(&T) -> &'static str,
@@ -62,7 +62,7 @@ fn layouts() -> impl TypedValueParser<Value = Layout> {
     named(&[Layout::RowMajor, Layout::ColumnMajor], |l| l.name())
 }
 
-/// What `--algorithm` names.
+/// The value of `--algorithm`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AlgorithmArg {
     /// The default rules choose.
@@ -73,8 +73,8 @@ pub enum AlgorithmArg {
     Named(Algorithm),
 }
 
-/// Parses `auto`, `all` or the name of an algorithm; help lists those of `operation`, of all
-/// operations where there is none.
+/// Parses `auto`, `all` or the name of an algorithm; help lists those of `operation`, or of all
+/// operations.
 pub fn algorithms(operation: Option<Operation>) -> impl TypedValueParser<Value = AlgorithmArg> {
     let listed = move |a: &Algorithm| operation.is_none_or(|o| a.operations().contains(&o));
     let named = Algorithm::ALL.iter().map(move |a| PossibleValue::new(a.name()).hide(!listed(a)));
@@ -86,7 +86,7 @@ pub fn algorithms(operation: Option<Operation>) -> impl TypedValueParser<Value =
     })
 }
 
-/// The options of `command` as they are for `operation`: what it does not have is not listed.
+/// `command` with the options of `operation` only.
 pub fn of_operation(command: Command, operation: Operation) -> Command {
     let command = command.mut_arg("algorithm", |a| a.value_parser(algorithms(Some(operation))));
     let without: &[&str] = match operation {
@@ -110,7 +110,7 @@ fn choosers() -> impl TypedValueParser<Value = Chooser> {
         .try_map(|s| s.parse::<Chooser>())
 }
 
-/// The types a matrix is read in.
+/// The types in which a matrix is read.
 #[derive(Args, Clone, Copy, Debug)]
 pub struct Types {
     /// Type of the values
@@ -121,7 +121,7 @@ pub struct Types {
     pub index: IndexType,
 }
 
-/// The types a matrix is converted in, when they are given.
+/// The types in which a matrix is converted, if given.
 #[derive(Args, Clone, Copy, Debug)]
 pub struct TypesIfGiven {
     /// Type of the values
@@ -154,7 +154,7 @@ pub struct Choice {
     /// Multiply over this semiring
     #[arg(long, default_value = "plus-times", value_parser = semirings())]
     pub semiring: Semiring,
-    /// What becomes of the products of a row (spmm)
+    /// How the products of a row are reduced (spmm)
     #[arg(long, default_value = "sum", value_parser = reductions())]
     pub reduce: Reduce,
     /// Multiply the transpose of A
@@ -175,7 +175,7 @@ pub struct Choice {
 }
 
 impl Choice {
-    /// What is asked of `problem`.
+    /// `problem` with these options.
     pub fn refine(&self, problem: Problem) -> Problem {
         problem
             .transpose_a(self.transpose)
@@ -186,11 +186,11 @@ impl Choice {
             .reduce(self.reduce)
     }
 
-    /// The device with its threads and chooser; with `--algorithm all`, choosing by itself.
+    /// The device with its threads and chooser; with `--algorithm all`, the default chooser.
     ///
     /// # Errors
-    /// For unknown or missing devices, for thread counts that cannot be had, and for options that
-    /// the CPU has no use for.
+    /// For unknown or missing devices, for invalid thread counts, and for options without meaning
+    /// on the CPU.
     pub fn device(&self) -> Result<Device> {
         let chooser = match (self.choose, self.algorithm) {
             (Some(chooser), _) => chooser,
@@ -217,7 +217,7 @@ impl Choice {
     }
 }
 
-/// How often a product is computed, whether it is checked, and where it goes.
+/// Options for running a product: repetitions, checks, output.
 #[derive(Args, Clone, Debug)]
 pub struct Running {
     /// Write the product to this file
@@ -230,7 +230,7 @@ pub struct Running {
     /// second, at least 5 times, fewer when that takes seconds); short ones warm up first
     #[arg(long, value_name = "K", allow_negative_numbers = true)]
     pub repeat: Option<usize>,
-    /// How often the product would be computed, which the choice depends on (K of --repeat unless
+    /// How often the product would be computed, which influences the choice (K of --repeat unless
     /// given)
     #[arg(long, value_name = "K", allow_negative_numbers = true)]
     pub calls: Option<u64>,
@@ -243,12 +243,12 @@ pub struct Running {
 }
 
 impl Running {
-    /// How often the product would be computed.
+    /// The number of calls to plan for.
     pub fn calls(&self) -> u64 {
         self.calls.unwrap_or(self.repeat.unwrap_or(1) as u64)
     }
 
-    /// Fails before any work when the request cannot end well, C being `content` of `dtype`.
+    /// Fails before any work if the product, `content` of `dtype`, could not be written.
     ///
     /// # Errors
     /// For numbers of executions that are 0 and an output file that cannot be written.
@@ -262,7 +262,7 @@ impl Running {
     }
 }
 
-/// Refuses 0 for an option.
+/// Rejects 0 for an option.
 ///
 /// # Errors
 /// [`Failure::Request`].

@@ -71,13 +71,13 @@ impl<T: Scalar> Product<T> {
     }
 }
 
-/// What one algorithm did.
+/// The result of running one algorithm.
 pub struct Run {
-    /// What the plan says.
+    /// The plan's explanation.
     pub explanation: Explanation,
     /// Milliseconds of planning, with kernels compiled beforehand.
     pub plan_ms: f64,
-    /// Milliseconds of moving the operands to the GPU and C back, apart from executing.
+    /// Milliseconds of copying the operands to the GPU and C back, not part of execution.
     pub transfer_ms: f64,
     /// Milliseconds of executing, each time with cold caches.
     pub timing: Timing,
@@ -103,8 +103,8 @@ impl<T: CpuScalar> Plan<T> {
 }
 
 impl<T: CpuScalar, I: Index, O: Index> Resident<T, I, O> {
-    /// Moves the operands of `problem` to `device`, vectors as matrices of one column; `before` is C before the product, where it is
-    /// read.
+    /// Copies the operands of `problem` to `device`, vectors as matrices of one column; `before` is
+    /// C before the product, if it is read.
     ///
     /// # Errors
     /// When the GPU lacks the memory.
@@ -129,7 +129,7 @@ impl<T: CpuScalar, I: Index, O: Index> Resident<T, I, O> {
         })
     }
 
-    /// Plans as `device` chooses, multiplies into a poisoned C, and brings it to `c`.
+    /// Plans with the chooser of `device`, multiplies into a poisoned C, and copies it to `c`.
     ///
     /// # Errors
     /// When the algorithm refuses `problem` or the GPU fails.
@@ -142,10 +142,10 @@ impl<T: CpuScalar, I: Index, O: Index> Resident<T, I, O> {
         c: &mut Dense<T>,
     ) -> Result<Run> {
         let Resident { a, b, before, c: product, stream, probe, upload_ms } = self;
-        // Kernels are compiled once per machine, which is no part of planning.
+        // Kernels are compiled once per machine, so compilation is not part of planning.
         Plan::new(device, a, problem)?;
         let (mut plan, plan_ms) = measure::once(|| Plan::new(device, a, problem))?;
-        // NaN in every floating-point type: what β = 0 must not read.
+        // NaN in every floating-point type, which β = 0 must not read.
         product.fill(0xff, stream)?;
         let mut execute = || -> Result<f64> {
             if let Some(before) = before {
@@ -155,12 +155,12 @@ impl<T: CpuScalar, I: Index, O: Index> Resident<T, I, O> {
             let run = || match (&mut plan, &mut *product) {
                 (Plan::Spmm(plan), Product::Matrix(c)) => plan.execute(&*a, &*b, c, call),
                 (Plan::Spmv(plan), Product::Vector(y)) => plan.execute(&*a, b.data(), y, call),
-                // A product has the kind of its plan.
+                // Not reached: the product has the kind of its plan.
                 _ => Ok(()),
             };
             Ok(probe.cold_ms(stream, run)?)
         };
-        // The first execution may set up what later ones reuse.
+        // The first execution may allocate or convert what later ones reuse.
         execute()?;
         let timing = measure::repeat(repeat, &mut execute)?;
         let (read, download_ms) = measure::once(|| Ok(product.read(c.data_mut())))?;
@@ -173,8 +173,9 @@ impl<T: CpuScalar, I: Index, O: Index> Resident<T, I, O> {
     }
 }
 
-/// Multiplies matrices in host memory in as many tiles as `memory` bytes of `device` ask for, all that
-/// is free unless given, telling how far it is. Ctrl-C stops it after a tile. Moving tiles there and back is part of an execution.
+/// Multiplies matrices in host memory in tiles that fit in `memory` bytes of `device` (all free
+/// memory unless given), with a progress bar. Ctrl-C stops it after a tile. Copying tiles is part
+/// of an execution.
 ///
 /// # Errors
 /// When the algorithm refuses `problem`, not even one row times one column fits, or the GPU fails.
@@ -186,7 +187,7 @@ pub fn in_tiles<T: CpuScalar, I: Index, O: Index>(
     printing: Printing,
 ) -> Result<(Run, Csr<T, I, O>)> {
     let device = device.clone().choose(Chooser::Named(Algorithm::Tiled));
-    // What was freed there before counts as free once the work up to it is over.
+    // Memory freed before counts as free only once the stream has reached the deallocation.
     device.cuda_device()?.stream().synchronize()?;
     let plan = || {
         let (a, b, mask) = (PatternRef::from(a), PatternRef::from(b), None);
@@ -196,7 +197,7 @@ pub fn in_tiles<T: CpuScalar, I: Index, O: Index>(
     let mut product = None;
     let interrupt = Interrupt::new();
     let timing = measure::repeat(repeat, &mut || {
-        // The product before this one gives its memory back first.
+        // Free the previous product first.
         product = None;
         let bar = output::bar(printing, "multiplying tiles");
         let mut watch = |progress| draw(&bar, &interrupt, progress);
@@ -215,7 +216,7 @@ pub fn in_tiles<T: CpuScalar, I: Index, O: Index>(
     Ok((Run { explanation: plan.explain().clone(), plan_ms, transfer_ms: 0.0, timing }, c))
 }
 
-/// Draws how far a product is; it stops where Ctrl-C asked for that.
+/// Updates the progress bar of a product; stops it after Ctrl-C.
 fn draw(bar: &ProgressBar, interrupt: &Interrupt, progress: Progress) -> ControlFlow<()> {
     bar.set_length(progress.tiles as u64);
     bar.set_position(progress.done as u64);
@@ -232,7 +233,7 @@ pub struct Pair<T: Scalar, I: Index, O: Index> {
 }
 
 impl<T: Scalar, I: Index, O: Index> Pair<T, I, O> {
-    /// Moves `a`, `b` and a mask to `device`.
+    /// Copies `a`, `b` and a mask to `device`.
     ///
     /// # Errors
     /// When the GPU lacks the memory.
@@ -250,8 +251,8 @@ impl<T: Scalar, I: Index, O: Index> Pair<T, I, O> {
         Ok(Pair { a, b, mask, stream, upload_ms })
     }
 
-    /// Plans as `device` chooses, multiplies, and brings C back. Where C comes in parts it tells how far it
-    /// is, and Ctrl-C stops it after one.
+    /// Plans with the chooser of `device`, multiplies, and copies C back. If C is computed in
+    /// parts, there is a progress bar, and Ctrl-C stops it after a part.
     ///
     /// # Errors
     /// When the algorithm refuses `problem` or the GPU fails.
@@ -269,13 +270,13 @@ impl<T: Scalar, I: Index, O: Index> Pair<T, I, O> {
             let (a, b, mask) = (pattern(a), pattern(b), mask.as_ref().map(pattern));
             Ok(SpgemmRequest { a, b, mask, problem: problem.clone() }.plan(device)?)
         };
-        // Kernels are compiled once per machine, which is no part of planning.
+        // Kernels are compiled once per machine, so compilation is not part of planning.
         let _: SpgemmPlan<T, I, O> = plan()?;
         let (mut plan, plan_ms): (SpgemmPlan<T, I, O>, _) = measure::once(plan)?;
         let mut product = None;
         let interrupt = Interrupt::new();
         let timing = measure::repeat(repeat, &mut || {
-            // The product before this one gives its memory back first.
+            // Free the previous product first.
             product = None;
             stream.synchronize()?;
             let bar = output::bar(printing, "multiplying in parts");

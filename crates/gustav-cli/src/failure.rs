@@ -1,4 +1,5 @@
-//! How a command ends: exit status 0 done, 1 a check failed, 2 error, 130 stopped by Ctrl-C.
+//! Outcomes of commands and their exit statuses: 0 done, 1 a check failed, 2 error, 130 stopped by
+//! Ctrl-C.
 
 use std::borrow::Cow;
 use std::io::{ErrorKind, Write};
@@ -10,31 +11,31 @@ const FAILED: u8 = 1;
 pub const ERROR: u8 = 2;
 const INTERRUPTED: u8 = 130;
 
-/// How a command ended when nothing went wrong.
+/// The outcome of a command without errors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// Everything that was asked for was done.
+    /// Success.
     Done,
     /// A check or a comparison failed.
     Failed,
 }
 
-/// Why a command could not do its work.
+/// The error of a command.
 #[derive(Debug)]
 pub enum Failure {
-    /// The reader of the output went away: not an error.
+    /// The reader of the output has closed the pipe: not an error.
     ClosedPipe,
-    /// The library's error.
+    /// An error of the library.
     Library(Error),
-    /// A request that makes no sense, in words.
+    /// An invalid request, as text.
     Request(String),
-    /// Standard output could not be written.
+    /// Writing to standard output failed.
     Output(std::io::Error),
     /// Ctrl-C, between two executions.
     Interrupted,
 }
 
-/// What a verb returns.
+/// The result of a verb.
 pub type Result<T = Outcome> = std::result::Result<T, Failure>;
 
 impl From<Error> for Failure {
@@ -43,20 +44,20 @@ impl From<Error> for Failure {
     }
 }
 
-/// Only writing to standard output gives bare input-output errors.
+/// Only writing to standard output returns plain I/O errors; the library has its own type.
 impl From<std::io::Error> for Failure {
     fn from(e: std::io::Error) -> Self {
         if e.kind() == ErrorKind::BrokenPipe { Failure::ClosedPipe } else { Failure::Output(e) }
     }
 }
 
-/// Whether it is about a size that 64 bits hold.
+/// Whether the error is a size that would fit in 64 bits.
 fn fits_u64(e: &Error) -> bool {
     matches!(e.kind(), Error::Overflow { index_type: IndexType::U32, .. })
 }
 
 impl Failure {
-    /// The message for standard error, with the option that helps where there is one.
+    /// The message for standard error, with the option that helps, if there is one.
     fn message(&self) -> Option<String> {
         match self {
             Failure::ClosedPipe => None,
@@ -68,7 +69,7 @@ impl Failure {
         }
     }
 
-    /// The exit status: what shells give a process that an interrupt ended, where one did.
+    /// The exit status; after an interrupt, that of shells for a process that SIGINT ended.
     fn status(&self) -> u8 {
         match self {
             Failure::ClosedPipe => 0,
@@ -79,7 +80,7 @@ impl Failure {
     }
 }
 
-/// `text` with control characters, but for line ends, written out: a file's name must not steer
+/// `text` with control characters except line ends escaped, as the name of a file must not control
 /// the terminal.
 pub fn printable(text: &str) -> Cow<'_, str> {
     let steers = |c: char| c.is_control() && c != '\n';
@@ -90,14 +91,14 @@ pub fn printable(text: &str) -> Cow<'_, str> {
     text.chars().map(shown).collect::<String>().into()
 }
 
-/// The exit status of a command, after printing why on standard error.
+/// Prints the error, if any, on standard error and returns the exit status.
 pub fn finish(result: Result) -> u8 {
     match result {
         Ok(Outcome::Done) => 0,
         Ok(Outcome::Failed) => FAILED,
         Err(failure) => {
             if let Some(message) = failure.message() {
-                // Nothing is left to be told when standard error is gone too.
+                // If writing to standard error fails as well, nothing can be reported.
                 let _ = writeln!(std::io::stderr(), "gustav: {}", printable(&message));
             }
             failure.status()
@@ -110,7 +111,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn control_characters_are_written_out() {
+    fn control_characters_are_escaped() {
         assert_eq!(printable("a\u{1b}[31m\tb\n"), "a\\u{1b}[31m\\tb\n");
         assert!(matches!(printable("Ärger.mtx\n"), Cow::Borrowed(_)));
     }

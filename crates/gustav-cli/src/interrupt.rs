@@ -1,5 +1,5 @@
-//! Ctrl-C during long work: the first asks it to stop where nothing is left half done, the second
-//! ends the process.
+//! Ctrl-C during long work: the first requests a stop at the next consistent state, the second ends
+//! the process.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -8,11 +8,11 @@ static ASKED: AtomicBool = AtomicBool::new(false);
 #[cfg(unix)]
 extern "C" fn ask(_: libc::c_int) {
     ASKED.store(true, Ordering::Relaxed);
-    // SAFETY: the function may be called in a handler; the default action is no code of ours.
+    // SAFETY: `signal` is async-signal-safe; the default action runs none of our code.
     unsafe { libc::signal(libc::SIGINT, libc::SIG_DFL) };
 }
 
-/// While it lives, Ctrl-C asks instead of ending the process.
+/// While it lives, Ctrl-C sets a flag instead of ending the process.
 #[derive(Debug)]
 pub struct Interrupt {
     #[cfg(unix)]
@@ -20,16 +20,16 @@ pub struct Interrupt {
 }
 
 impl Interrupt {
-    /// Takes the signal over, unless the process was told to ignore it.
+    /// Installs a handler, unless the process ignores the signal.
     pub fn new() -> Self {
         ASKED.store(false, Ordering::Relaxed);
         #[cfg(unix)]
         {
             let handler = ask as extern "C" fn(libc::c_int) as libc::sighandler_t;
-            // SAFETY: the handler stores to an atomic and calls nothing that handlers may not call.
+            // SAFETY: the handler stores to an atomic and calls only async-signal-safe functions.
             let before = unsafe { libc::signal(libc::SIGINT, handler) };
             if before == libc::SIG_IGN {
-                // SAFETY: ignoring a signal runs no code of ours.
+                // SAFETY: ignoring a signal runs none of our code.
                 unsafe { libc::signal(libc::SIGINT, libc::SIG_IGN) };
             }
             Interrupt { before }
@@ -47,7 +47,7 @@ impl Interrupt {
 impl Drop for Interrupt {
     fn drop(&mut self) {
         #[cfg(unix)]
-        // SAFETY: what was there before.
+        // SAFETY: restores the previous handler.
         unsafe {
             libc::signal(libc::SIGINT, self.before)
         };
@@ -59,9 +59,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_signal_asks_while_somebody_listens() {
+    fn the_signal_sets_the_flag_unless_it_is_ignored() {
         let raised = |before: libc::sighandler_t| {
-            // SAFETY: no handler of another test stands there; the first action is one of the system's.
+            // SAFETY: no other test installs a handler; `before` is an action of the system.
             unsafe { libc::signal(libc::SIGINT, before) };
             let interrupt = Interrupt::new();
             assert!(!interrupt.is_asked());
@@ -70,7 +70,7 @@ mod tests {
             interrupt.is_asked()
         };
         assert!(raised(libc::SIG_DFL));
-        // As of a program in the background.
+        // As in a background process.
         assert!(!raised(libc::SIG_IGN));
         assert!(!Interrupt::new().is_asked());
     }

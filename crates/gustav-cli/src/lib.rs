@@ -17,25 +17,25 @@ mod verbs;
 
 use std::ffi::OsString;
 
-/// Does what the arguments ask for, the first of which is the name of the program, and returns the exit
-/// status: 0 done, 1 a check failed, 2 an error, 130 stopped by Ctrl-C.
+/// Runs the command line `arguments`, the first of which is the name of the program, and returns
+/// the exit status: 0 done, 1 a check failed, 2 an error, 130 stopped by Ctrl-C.
 pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
-    // A file that may not grow is an error of the write, not the end of the process.
+    // Exceeding a file size limit must be an error of the write, not the end of the process.
     #[cfg(unix)]
-    // SAFETY: ignoring a signal runs no code of ours.
+    // SAFETY: ignoring a signal runs none of our code.
     unsafe {
         libc::signal(libc::SIGXFSZ, libc::SIG_IGN)
     };
-    // A command has the machine for itself while it runs.
+    // A command may assume that it has the machine for itself.
     gustav::buffer::reuse_blocks(gustav::buffer::total_memory().map_or(0, |bytes| bytes / 2));
     match verbs::parse(arguments) {
         Ok(cli) => failure::finish(verbs::run(cli)),
         Err(e) if e.use_stderr() => {
-            // Nothing is left to be told when standard error is gone too.
+            // If writing to standard error fails, nothing can be reported.
             let _ = e.print();
             failure::ERROR
         }
-        // Help and version are what was asked for.
+        // Help and version are successes.
         Err(e) => failure::finish(e.print().map(|()| failure::Outcome::Done).map_err(Into::into)),
     }
 }

@@ -1,4 +1,4 @@
-//! The times that memory alone takes.
+//! Lower bounds for the time of a product from memory bandwidth.
 
 use gustav::cuda::Probe;
 use gustav::{Device, Operation, Problem};
@@ -6,20 +6,21 @@ use gustav_bench::{Bandwidth, gather_ms};
 
 use crate::failure::Result;
 
-/// What memory allows, as milliseconds of a product.
+/// Limits in milliseconds.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Moving A, B and C once, at the copy bandwidth measured on the device.
+    /// The memory floor: moving A, B and C once, at the copy bandwidth measured on the device.
     pub floor_ms: f64,
-    /// On a GPU, reading a row of B for every nonzero, at the bandwidth measured of its L2.
+    /// The gather limit, on a GPU: reading a row of B for every nonzero, at the measured bandwidth
+    /// of L2.
     pub gather_ms: Option<f64>,
 }
 
 impl Limits {
-    /// Those of `problem` on `device`; `reads_c` when C is read as well as written.
+    /// The limits of `problem` on `device`; `reads_c`: C is read as well as written.
     ///
     /// # Errors
-    /// When there is no memory to measure with.
+    /// When memory for the measurement is lacking.
     pub fn measure(device: &Device, problem: &Problem, reads_c: bool) -> Result<Self> {
         let bytes = bytes(problem, reads_c);
         if !device.is_cuda() {
@@ -38,7 +39,7 @@ impl Limits {
 fn bytes(p: &Problem, reads_c: bool) -> f64 {
     let value = p.dtype.bytes();
     let a = p.nnz * (value + p.index_type.bytes()) + (p.rows + 1) * p.offset_type.bytes();
-    // Of an SDDMM the result has A's place, and is read there.
+    // In an SDDMM the result has the pattern of A, whose values are read if `reads_c`.
     let sampled = p.operation == Operation::Sddmm;
     let again = if sampled && reads_c { p.nnz * value } else { 0 };
     let lines = p.inner() + p.output_rows() * if reads_c && !sampled { 2 } else { 1 };

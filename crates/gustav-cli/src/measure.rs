@@ -1,10 +1,10 @@
-//! Running something several times and taking the median.
+//! Medians of repeated runs.
 
 use std::time::Instant;
 
 use crate::failure::Result;
 
-/// How long a run took.
+/// The time of repeated runs.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Timing {
     /// Median of the runs in milliseconds.
@@ -13,16 +13,16 @@ pub struct Timing {
     pub repeats: usize,
 }
 
-// Runs unless told otherwise: these, and on as long as the time is short.
+// Without `--repeat`: at least RUNS runs, and more while the total time is short.
 const RUNS: usize = 5;
 const SHORT_SECONDS: f64 = 0.1;
 const MOST_RUNS: usize = 1000;
-// Seconds after which no further one is begun.
+// Seconds after which no further run is started.
 const LONG_SECONDS: f64 = 2.0;
 
-/// Calls `run`, which returns its milliseconds: `repeat` times, or as often as fits into a tenth
-/// of a second but at least five times, or for two seconds. A short run warms up first: caches and
-/// sleeping threads are most of its first time.
+/// Calls `run`, which returns its milliseconds: `repeat` times, or as often as fits into a tenth of
+/// a second but at least five times, or for two seconds. A short run is preceded by a warm-up, as
+/// cold caches and sleeping threads dominate its first time.
 ///
 /// # Errors
 /// The first error of `run`.
@@ -54,7 +54,7 @@ pub fn repeat(repeat: Option<usize>, run: &mut dyn FnMut() -> Result<f64>) -> Re
     Ok(Timing { median_ms, repeats: times.len() })
 }
 
-/// Runs `work` once and returns its result with the milliseconds it took.
+/// Runs `work` once and returns its result and the milliseconds.
 ///
 /// # Errors
 /// The error of `work`.
@@ -69,8 +69,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn repeats_as_often_as_asked_and_takes_the_median() {
-        // A long first run counts, a short one was for warming up.
+    fn repeats_the_given_number_of_times_and_takes_the_median() {
+        // A long first run counts, a short one is a warm-up.
         for first in [900.0, 99.0] {
             let times = [9.0, 1.0, 4.0, 2.0, 100.0, 3.0, 5.0];
             let counted = if first > 100.0 { 1 } else { 0 };
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn repeats_by_itself_at_least_five_times_and_at_most_a_thousand() {
+    fn repeats_at_least_five_times_and_at_most_a_thousand_by_default() {
         let timing = repeat(None, &mut || Ok(1.0)).expect("nothing fails");
         assert!((RUNS..=MOST_RUNS).contains(&timing.repeats), "{timing:?}");
     }

@@ -1,4 +1,4 @@
-//! Standard output, standard error, and the files a command writes.
+//! Standard output, standard error, and checks of output files.
 
 use std::io::{IsTerminal, Write};
 use std::path::Path;
@@ -28,19 +28,19 @@ impl Serialize for Number {
     }
 }
 
-/// How the result is told.
+/// Options for printing the result.
 #[derive(Args, Clone, Copy, Debug)]
 pub struct Printing {
     /// Print one JSON object instead of text (keys: docs/json.md)
     #[arg(long)]
     pub json: bool,
-    /// Print nothing but errors, and JSON where it was asked for
+    /// Print only errors, and JSON with --json
     #[arg(long, short)]
     pub quiet: bool,
 }
 
-/// Tells the result on standard output: `report` as one JSON object where that was asked for,
-/// otherwise `text`, unless quiet.
+/// Prints the result on standard output: `report` as one JSON object with `--json`, otherwise
+/// `text`, unless quiet.
 ///
 /// # Errors
 /// When standard output cannot be written; see [`Failure::ClosedPipe`].
@@ -57,25 +57,24 @@ pub fn print(printing: Printing, report: &impl Serialize, text: &str) -> Result<
     Ok(())
 }
 
-/// `part` as a part of a JSON object.
+/// `part` as a JSON value.
 ///
 /// # Errors
-/// When it cannot be expressed in JSON.
+/// When it cannot be represented in JSON.
 pub fn value(part: &impl Serialize) -> Result<serde_json::Value> {
     serde_json::to_value(part)
         .map_err(|e| Failure::Request(format!("cannot write the result as JSON: {e}")))
 }
 
-/// A remark on standard error, unless quiet.
+/// Prints a note on standard error, unless quiet.
 pub fn note(printing: Printing, text: &str) {
     if !printing.quiet {
-        // A remark that nobody can read is no reason to stop.
+        // Failing to print a note is not an error.
         let _ = writeln!(std::io::stderr(), "note: {}", printable(text));
     }
 }
 
-/// A spinner with `message` on standard error while something takes its time; nothing unless
-/// that is a terminal.
+/// A spinner with `message` on standard error, if that is a terminal.
 pub fn spinner(printing: Printing, message: &'static str) -> indicatif::ProgressBar {
     if printing.quiet || !std::io::stderr().is_terminal() {
         return indicatif::ProgressBar::hidden();
@@ -85,8 +84,8 @@ pub fn spinner(printing: Printing, message: &'static str) -> indicatif::Progress
     bar
 }
 
-/// A bar with `message` on standard error that fills part by part, drawn from the second part on;
-/// nothing unless that is a terminal.
+/// A progress bar with `message` on standard error, if that is a terminal; drawn from the second
+/// part on.
 pub fn bar(printing: Printing, message: &'static str) -> indicatif::ProgressBar {
     if printing.quiet || !std::io::stderr().is_terminal() {
         return indicatif::ProgressBar::hidden();
@@ -104,22 +103,22 @@ fn folder(path: &Path) -> &Path {
     path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
-/// What a matrix file is to hold.
+/// The content of a matrix file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Content {
     /// A dense matrix.
     Dense,
     /// A sparse matrix with its values.
     Sparse,
-    /// What the format holds: all of a matrix, or its positions.
+    /// Whatever the format can hold: all of a matrix, or its positions.
     Any,
 }
 
-/// The format that the name of a matrix file tells, which holds `content` of type `dtype`; fails
-/// before minutes of work are spent.
+/// The format of a matrix file by its name, which must be able to hold `content` of type `dtype`.
+/// Called before the work, so that a wrong name fails early.
 ///
 /// # Errors
-/// When the name tells no format or one that does not fit, and when the file cannot be written.
+/// When the name has no known format or an unsuitable one, and when the file cannot be written.
 pub fn check(path: &Path, content: Content, dtype: DType) -> Result<Format> {
     let (format, _) = gustav::io::format_of_name(path)?;
     let refusal = match (format, content) {
@@ -142,7 +141,7 @@ pub fn check(path: &Path, content: Content, dtype: DType) -> Result<Format> {
     Err(Failure::Request(format!("output: {} {refusal}", path.display())))
 }
 
-/// Fails when the name of a picture does not end in `kind`, or it cannot be written.
+/// Fails if the name of a picture does not end in `kind`, or it cannot be written.
 ///
 /// # Errors
 /// As [`writable`], and for another ending.
@@ -154,7 +153,7 @@ pub fn check_picture(path: &Path, kind: &str) -> Result<()> {
     Err(Failure::Request(format!("{kind}: {path} is no name of such a picture, end it in .{kind}")))
 }
 
-/// Fails when a file of this name cannot be written, before minutes of work are spent.
+/// Fails if a file of this name cannot be written. Called before the work, to fail early.
 ///
 /// # Errors
 /// [`gustav::Error::Io`] with the system's reason.

@@ -1,4 +1,4 @@
-//! What the three products have in common: trying algorithms, and telling the outcome.
+//! The common part of the product verbs: running algorithms, and printing the result.
 
 use std::fmt::Write;
 
@@ -17,44 +17,44 @@ use crate::output::{self, Number};
 use crate::source::Source;
 use crate::table;
 
-/// One algorithm, planned, executed and perhaps checked.
+/// One algorithm that was planned, executed and possibly checked.
 #[derive(Clone, Debug)]
 pub struct Trial {
-    /// What the plan says.
+    /// The plan's explanation.
     pub explanation: Explanation,
     /// Milliseconds of planning.
     pub plan_ms: f64,
-    /// Milliseconds of moving the operands to a GPU and the product back.
+    /// Milliseconds of copying the operands to a GPU and the product back.
     pub transfer_ms: Option<f64>,
     /// Milliseconds of executing.
     pub timing: Timing,
-    /// What the oracle says, when it was asked.
+    /// The oracle's verdict, if the product was checked.
     pub verdict: Option<Verdict>,
 }
 
 impl Trial {
-    /// A run on the CPU that nobody has checked.
+    /// An unchecked run on the CPU.
     pub fn new(explanation: &Explanation, plan_ms: f64, timing: Timing) -> Self {
         let explanation = explanation.clone();
         Trial { explanation, plan_ms, transfer_ms: None, timing, verdict: None }
     }
 
-    /// A run on a GPU that nobody has checked.
+    /// An unchecked run on a GPU.
     pub fn of(run: cuda::Run) -> Self {
         let cuda::Run { explanation, plan_ms, transfer_ms, timing } = run;
         Trial { explanation, plan_ms, transfer_ms: Some(transfer_ms), timing, verdict: None }
     }
 
-    /// Whether nobody found the product wrong.
+    /// Whether the product is not known to be wrong.
     pub fn is_right(&self) -> bool {
         self.verdict.as_ref().is_none_or(|v| v.ok)
     }
 }
 
-/// The times that memory alone takes, where they are told: on GPUs, and for `--algorithm all`.
+/// The limits from memory bandwidth, if they are printed: on GPUs, and for `--algorithm all`.
 ///
 /// # Errors
-/// When there is no memory to measure with.
+/// When memory for the measurement is lacking.
 pub fn limits(
     choice: &Choice,
     device: &Device,
@@ -67,11 +67,11 @@ pub fn limits(
     Ok(None)
 }
 
-/// An algorithm of `--algorithm all`: its trial, or why there is none.
+/// An algorithm of `--algorithm all`: its trial, or the reason for its refusal.
 pub type Attempt = (Algorithm, std::result::Result<Trial, String>);
 
-/// Tries the device's choice, or with `--algorithm all` every algorithm of `operation`; returns
-/// the fastest right trial first, and all attempts when there were several.
+/// Runs the device's choice, or with `--algorithm all` every algorithm of `operation`; returns the
+/// fastest correct trial, and all attempts if there were several.
 ///
 /// # Errors
 /// The first error of `trial`, except that with `all` an algorithm may refuse the problem.
@@ -145,10 +145,10 @@ pub struct Report {
     candidates: Vec<Candidate>,
 }
 
-/// What is told of a C that is sparse.
+/// The part of the report for a sparse C.
 #[derive(Clone, Debug, Serialize)]
 pub struct Sparse {
-    /// The matrix at whose places C was computed.
+    /// The mask of C.
     pub mask: Option<String>,
     /// Intermediate products of A and B, those outside the mask included.
     pub products: u64,
@@ -173,25 +173,25 @@ struct Candidate {
     refused: Option<String>,
 }
 
-/// A finished product, ready to be told.
+/// A finished product, to be printed.
 pub struct Product<'a> {
-    /// Where A came from.
+    /// The source of A.
     pub source: &'a Source,
-    /// The types it was read in.
+    /// The types in which it was read.
     pub types: &'a Types,
-    /// Where it was computed.
+    /// The device.
     pub device: &'a Device,
-    /// The fastest right trial.
+    /// The fastest correct trial.
     pub best: &'a Trial,
     /// All attempts of `--algorithm all`.
     pub attempts: &'a [Attempt],
     /// Multiplications: nnz · columns, or the intermediate products; not counted under a mask.
     pub multiplications: Option<f64>,
-    /// More of C when it is sparse.
+    /// The part for a sparse C.
     pub sparse: Option<Sparse>,
-    /// The times that memory alone takes.
+    /// The limits from memory bandwidth.
     pub limits: Option<Limits>,
-    /// The product in words, such as `C = A·B`.
+    /// The product as text, such as `C = A·B`.
     pub formula: String,
     /// A few values of C.
     pub sample: String,
@@ -200,7 +200,7 @@ pub struct Product<'a> {
 }
 
 impl Product<'_> {
-    /// Tells the product on standard output.
+    /// Prints the product on standard output.
     ///
     /// # Errors
     /// When standard output cannot be written.
@@ -213,17 +213,17 @@ impl Product<'_> {
         Ok(if wrong { Outcome::Failed } else { Outcome::Done })
     }
 
-    /// Part of the execution that moving the operands and the product once would take.
+    /// The memory floor as a fraction of the execution time.
     pub fn floor_fraction(&self, trial: &Trial) -> Option<f64> {
         Some(self.limits?.floor_ms / trial.timing.median_ms.max(1e-6))
     }
 
-    /// Part of the execution that reading a row of B from L2 for every nonzero would take.
+    /// The gather limit as a fraction of the execution time.
     pub fn gather_fraction(&self, trial: &Trial) -> Option<f64> {
         Some(self.limits?.gather_ms? / trial.timing.median_ms.max(1e-6))
     }
 
-    /// Time of the vendor's library over that of `trial`, where it ran and was right.
+    /// Time of the vendor's library over that of `trial`, if it ran and was correct.
     pub fn vendor_ratio(&self, trial: &Trial) -> Option<f64> {
         let vendor = self.attempts.iter().find(|(a, _)| *a == Algorithm::Vendor)?;
         let vendor = vendor.1.as_ref().ok().filter(|t| t.is_right())?;
@@ -232,7 +232,7 @@ impl Product<'_> {
 
     /// 10⁹ floating-point operations per second.
     pub fn gflops(&self, trial: &Trial) -> Option<f64> {
-        // Below a nanosecond there is nothing to divide by.
+        // At least a nanosecond, to avoid a division by zero.
         Some(2.0 * self.multiplications? / trial.timing.median_ms.max(1e-6) / 1e6)
     }
 
@@ -318,7 +318,7 @@ impl Product<'_> {
             let _ =
                 write!(t, "size       {products} intermediate products, {nnz_c} nonzeros of C, ");
             let _ = match mask {
-                Some(mask) => writeln!(t, "at places of {mask}"),
+                Some(mask) => writeln!(t, "at positions of {mask}"),
                 None => writeln!(t, "compression ratio {compression:.2}"),
             };
         }

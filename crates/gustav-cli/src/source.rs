@@ -1,4 +1,4 @@
-//! Where operands come from: a file, or `gen:` and the description of a generated matrix.
+//! Sources of operands: a file, or `gen:` and the description of a generated matrix.
 
 use std::fmt::Display;
 use std::io::IsTerminal;
@@ -31,7 +31,7 @@ impl FromStr for Source {
                 Err(gustav::Error::Argument {
                     name: "file",
                     found: s.into(),
-                    expected: format!("a file that is there, or gen:{s} for the generated matrix"),
+                    expected: format!("an existing file, or gen:{s} for the generated matrix"),
                 })
             }
             None => Ok(Source::File(s.into())),
@@ -49,7 +49,7 @@ impl Display for Source {
 }
 
 impl Source {
-    /// The type that holds its values as they are: i64 for integers, f64 for others.
+    /// The type that holds its values exactly: i64 for integers, f64 for others.
     ///
     /// # Errors
     /// For files that cannot be read or hold no matrix.
@@ -60,7 +60,7 @@ impl Source {
         })
     }
 
-    /// What a file says of its matrix before its entries.
+    /// The header of a file.
     ///
     /// # Errors
     /// For files that cannot be read or hold no matrix.
@@ -99,7 +99,7 @@ pub struct Bar {
 }
 
 impl Bar {
-    /// A bar that appears when reading begins, and says what is being done.
+    /// A progress bar that appears when reading begins; `doing` is its label.
     pub fn new(printing: Printing, doing: &'static str) -> Self {
         let shown = !printing.quiet && std::io::stderr().is_terminal();
         Bar { shown, doing, bar: OnceLock::new() }
@@ -115,7 +115,7 @@ impl Progress for Bar {
             if let Ok(style) = style {
                 bar.set_style(style);
             }
-            // A second start, of a second file, goes on with the first bar.
+            // For a second file, the first bar is reused.
             let _ = self.bar.set(bar);
         }
     }

@@ -2,7 +2,7 @@
 
 use crate::product::{Product, Trial};
 
-// Columns after the algorithm's name; one that nobody fills is left out.
+// Columns after the algorithm's name; empty ones are left out.
 const HEADS: [&str; 8] =
     ["plan ms", "execute ms", "GFLOP/s", "of floor", "of gather", "to vendor", "error", "bound"];
 const WIDTH: usize = 11;
@@ -10,7 +10,7 @@ const NAME: usize = 18;
 
 type Cells = [Option<String>; HEADS.len()];
 
-/// One line per algorithm that ran, then why the others did not; empty without attempts.
+/// One line per algorithm that ran, then the reasons of the others; empty without attempts.
 pub fn of(product: &Product<'_>) -> String {
     if product.attempts.is_empty() {
         return String::new();

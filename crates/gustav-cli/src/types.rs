@@ -1,4 +1,4 @@
-//! From types named on the command line to types of the compiler.
+//! Dispatch from type names on the command line to Rust types.
 
 use std::str::FromStr;
 
@@ -6,7 +6,7 @@ use gustav::{Arith, DType, Error};
 
 use crate::failure::Result;
 
-/// A number as it was written: only the type of the product says what it becomes.
+/// A number as text; it is converted once the type of the product is known.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Factor(String);
 
@@ -21,8 +21,8 @@ impl FromStr for Factor {
 }
 
 impl Factor {
-    /// The number in `A`, rounded once; `None` for what an integer type cannot hold and for
-    /// finite numbers that would become infinite.
+    /// The number in `A`, rounded once; `None` if an integer type cannot hold it or a finite number
+    /// would become infinite.
     fn held<A: Arith>(&self) -> Option<A> {
         let text = self.0.as_str();
         let wide = text.parse::<f64>().ok()?;
@@ -54,7 +54,7 @@ pub fn factor<A: Arith>(name: &str, given: Option<&Factor>, default: A) -> Resul
     })
 }
 
-/// Runs `$body` with `$T`, `$I` and `$O` as the types that `$types` names.
+/// Runs `$body` with `$T`, `$I` and `$O` as the types named by `$types`.
 macro_rules! with_types {
     ($types:expr, |$T:ident, $I:ident, $O:ident| $body:expr) => {{
         macro_rules! arm {

@@ -12,12 +12,12 @@ use crate::{Error, Result, recycle};
 /// Alignment of every buffer that gustav allocates: one cache line, one AVX-512 vector.
 pub const ALIGN: usize = 64;
 
-// From this size on, pages are worth asking the system for in large units.
+// From this size on, huge pages are requested.
 const HUGE: usize = 4 << 20;
 pub(crate) const HUGE_PAGE: usize = 2 << 20;
 // From this size on, freed blocks can be reused.
 const RECYCLED: usize = 64 << 10;
-// From this size on, an allocation is held against the memory that is free.
+// From this size on, an allocation is checked against the available memory.
 const CHECKED: usize = 1 << 30;
 
 /// A fixed-length array of plain values. Made from a `Vec` without a copy, or allocated
@@ -42,7 +42,7 @@ impl<T: bytemuck::Pod> Buffer<T> {
         Self::allocate(len, what, true)
     }
 
-    /// Room for `len` values that the caller will write.
+    /// Uninitialised memory for `len` values, which the caller will write.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`] naming `what`.
@@ -79,7 +79,7 @@ impl<T: bytemuck::Pod> Buffer<T> {
                 return Err(out_of_memory(available));
             }
         }
-        // Large blocks: ask for huge pages before the first touch, then clear in parallel.
+        // Large blocks: huge pages are requested before the first touch, then cleared in parallel.
         let fresh = || match zero && bytes < HUGE {
             // SAFETY: the layout has a size above zero.
             true => unsafe { alloc_zeroed(layout) },
@@ -127,16 +127,17 @@ fn advise_huge(_raw: *mut u8, _bytes: usize) {}
 /// Retains freed blocks of [`Buffer`]s for later ones, up to `limit` bytes. 0 turns this off and frees
 /// them; it is off unless a program turns it on.
 ///
-/// The system zeroes memory at its first touch, page by page, which takes longer than to write a result
-/// into it. A program that makes large results over and over, such as a product of sparse matrices in a
-/// loop or many plans, saves that: a freed block of 64 KiB or more goes to the next buffer of about its
-/// size, with its pages in place. In return the process holds up to `limit` bytes that it does not use.
+/// The system zeroes memory page by page at its first touch, which takes longer than writing a
+/// result to it. A program that allocates large results repeatedly, such as products of sparse
+/// matrices in a loop or many plans, saves that: a freed block of 64 KiB or more is given to the
+/// next buffer of about its size, with its pages. In return the process holds up to `limit` bytes
+/// that it does not use.
 ///
-/// On Linux, the system may take back the pages of all but a quarter of `limit` as soon as memory is
-/// needed (`MADV_FREE`); until then they count as the process's. An allocation that does not fit into
-/// the memory that is available frees all blocks and is tried again.
+/// On Linux, the system may reclaim the pages of all but a quarter of `limit` when memory runs
+/// short (`MADV_FREE`); until then they count as the process's. If an allocation does not fit in
+/// the available memory, all blocks are freed and it is tried again.
 ///
-/// The setting is the whole process's, which is why it is for a program to choose, not for a library.
+/// The setting applies to the whole process, so programs should choose it, not libraries.
 ///
 /// ```
 /// use gustav_core::buffer::{reuse_blocks, total_memory};
@@ -153,25 +154,25 @@ pub fn retained_bytes() -> u64 {
     recycle::retained() as u64
 }
 
-/// Frees the blocks that are held for reuse, and leaves the limit of [`reuse_blocks`] as it is.
+/// Frees the blocks that are held for reuse; the limit of [`reuse_blocks`] is unchanged.
 ///
-/// Allocation does so by itself when memory is short; a program that shares the machine with
-/// others can do it at the end of a phase.
+/// Allocations do this themselves when memory is short; a program that shares the machine with
+/// others can call it at the end of a phase.
 pub fn release_blocks() {
     recycle::clear();
 }
 
-/// Bytes of the machine's memory, where the system says.
+/// Bytes of the machine's memory; `None` if the system does not tell.
 pub fn total_memory() -> Option<u64> {
     meminfo("MemTotal:")
 }
 
-/// Bytes of memory that can be had without swapping, where the system says.
+/// Bytes of memory that can be allocated without swapping; `None` if the system does not tell.
 pub fn available_memory() -> Option<u64> {
     meminfo("MemAvailable:")
 }
 
-/// Bytes of a line of the system's memory report.
+/// The number of a line of /proc/meminfo, in bytes.
 fn meminfo(key: &str) -> Option<u64> {
     let info = std::fs::read_to_string("/proc/meminfo").ok()?;
     let line = info.lines().find(|l| l.starts_with(key))?;
@@ -192,7 +193,7 @@ pub fn try_collect<T>(
     Ok(v)
 }
 
-/// An empty `Vec` with room for `capacity` values.
+/// An empty `Vec` with capacity for `capacity` values.
 ///
 /// # Errors
 /// [`Error::OutOfMemory`] naming `what`.
@@ -213,7 +214,7 @@ pub fn try_vec<T>(capacity: usize, what: &'static str) -> Result<Vec<T>> {
     Ok(v)
 }
 
-/// Room for values that have not been written yet; see [`Buffer::uninit`].
+/// Memory for values that are not written yet; see [`Buffer::uninit`].
 pub struct UninitBuffer<T> {
     // Never read through before `assume_init`; dropping frees the memory only.
     buffer: ManuallyDrop<Buffer<T>>,
@@ -225,18 +226,18 @@ impl<T> UninitBuffer<T> {
         self.buffer.ptr.as_ptr()
     }
 
-    /// Number of values there is room for.
+    /// Number of values that fit.
     pub fn capacity(&self) -> usize {
         self.buffer.len
     }
 
-    /// The room as a whole, for threads that write elements of their own.
+    /// All of it, for threads that write disjoint elements.
     pub fn shared(&mut self) -> Shared<'_, T> {
-        // SAFETY: the room is ours, and borrowed for as long.
+        // SAFETY: the memory belongs to `self`, which is borrowed as long as the result lives.
         unsafe { Shared::from_raw(self.as_mut_ptr(), self.capacity()) }
     }
 
-    /// The first `len` values as a buffer; the room behind them stays allocated.
+    /// The first `len` values as a buffer; the memory after them stays allocated.
     ///
     /// # Safety
     /// The first `len` values have been written, and `len` is at most the capacity.
@@ -260,7 +261,7 @@ impl<T> Drop for UninitBuffer<T> {
 impl<T: bytemuck::Pod> From<Vec<T>> for Buffer<T> {
     fn from(v: Vec<T>) -> Self {
         let mut v = ManuallyDrop::new(v);
-        // The capacity's layout exists, as the Vec was allocated with it.
+        // The layout is valid: the Vec was allocated with it.
         let layout = AllocLayout::array::<T>(v.capacity()).unwrap_or(AllocLayout::new::<()>());
         // SAFETY: a Vec's pointer is never null.
         let ptr = unsafe { NonNull::new_unchecked(v.as_mut_ptr()) };

@@ -1,5 +1,5 @@
-//! Conversions between formats, transposition and canonical form. Each keeps the matrix:
-//! entries are neither dropped nor summed unless the name says so.
+//! Conversions between formats, transposition and canonical form. All preserve the matrix: entries
+//! are neither dropped nor summed unless documented.
 
 use crate::csr::copy;
 use crate::parallel::{self, Shared};
@@ -9,7 +9,7 @@ use crate::{
     buffer::{try_collect, try_vec},
 };
 
-/// `from` in another type, which holds all of its values.
+/// `from` in another index type, which must hold all of its values.
 pub(crate) fn convert<A: Index, B: Index>(from: &[A], what: &'static str) -> Result<Vec<B>> {
     try_collect(from.iter().map(|k| B::truncate(k.to_usize())), what)
 }
@@ -23,14 +23,14 @@ fn prefix_sum(counts: &mut [usize]) {
     }
 }
 
-/// Sorts columns with their places: by column, then place. One type for all matrices, as sorting
-/// takes long to compile.
+/// Sorts (column, position) pairs. One type for all matrices, because sorting takes long to
+/// compile.
 fn sort(order: &mut [(usize, usize)]) {
     order.sort_unstable();
 }
 
 impl<T: Scalar, I: Index, O: Index> Csr<T, I, O> {
-    /// CSR of triples (a [`Coo`] or a view), entries of a row in the order they come in.
+    /// CSR of triples (a [`Coo`] or a view), entries of a row keep their order.
     ///
     /// # Errors
     /// [`Error::Overflow`](crate::Error::Overflow) when the entries outnumber the offset type.

@@ -16,7 +16,7 @@ where
     values: Vec<T>,
 }
 
-/// A sparse matrix as triples over arrays that somebody else holds.
+/// A sparse matrix as triples over borrowed arrays.
 #[derive(Clone, Copy, Debug)]
 pub struct CooView<'a, T, I = u32>
 where

@@ -12,7 +12,7 @@ where
     I: Index,
     O: Index;
 
-/// A sparse matrix in CSC form over arrays that somebody else holds.
+/// A sparse matrix in CSC form over borrowed arrays.
 #[derive(Clone, Copy, Debug)]
 pub struct CscView<'a, T, I = u32, O = u32>(CsrView<'a, T, I, O>)
 where

@@ -9,8 +9,8 @@ use crate::{Buffer, Index, Pattern, PatternRef, PatternView, Result, Scalar, Val
 /// has nonzeros.
 ///
 /// `T` is the stored value, `I` the column-index type, `O` the row-offset type. Columns of a row
-/// may be unsorted and may repeat (repeated entries add up); nothing is sorted or summed unless
-/// asked for, see [`Csr::canonicalize`].
+/// may be unsorted and may repeat (repeated entries add up); [`Csr::canonicalize`] sorts and sums
+/// them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Csr<T, I = u32, O = u32>
 where
@@ -22,7 +22,7 @@ where
     values: Buffer<T>,
 }
 
-/// A sparse matrix in CSR form over arrays that somebody else holds.
+/// A sparse matrix in CSR form over borrowed arrays.
 #[derive(Clone, Copy, Debug)]
 pub struct CsrView<'a, T, I = u32, O = u32>
 where
@@ -87,12 +87,12 @@ impl<T: Scalar, I: Index, O: Index> Csr<T, I, O> {
         Self::new(nrows, ncols, offsets, Vec::new(), Vec::new())
     }
 
-    /// The matrix as a view; what kernels take.
+    /// The matrix as a view.
     pub fn view(&self) -> CsrView<'_, T, I, O> {
         CsrView { pattern: self.pattern.view(), values: &self.values }
     }
 
-    /// Where the nonzeros are.
+    /// The pattern.
     pub fn pattern(&self) -> &Pattern<I, O> {
         &self.pattern
     }
@@ -127,18 +127,18 @@ impl<T: Scalar, I: Index, O: Index> Csr<T, I, O> {
         Values::of(self.pattern.id(), &self.values)
     }
 
-    /// Values, to change them under an unchanged pattern.
+    /// Values, mutable; the pattern is unchanged.
     pub fn values_mut(&mut self) -> &mut [T] {
         &mut self.values
     }
 
-    /// The values, for their next owner.
+    /// The values, owned.
     pub fn into_values(self) -> Buffer<T> {
         self.values
     }
 
-    /// Row offsets, column indices and values, for their next owner. Offsets and indices are
-    /// copied when the pattern has other owners.
+    /// Row offsets, column indices and values, owned. Offsets and indices are copied when the
+    /// pattern has other owners.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`](crate::Error::OutOfMemory) for the copy.
@@ -181,7 +181,7 @@ impl<'a, T: Scalar, I: Index, O: Index> CsrView<'a, T, I, O> {
         CsrView { pattern, values }
     }
 
-    /// Where the nonzeros are.
+    /// The pattern.
     #[inline(always)]
     pub fn pattern(&self) -> PatternView<'a, I, O> {
         self.pattern

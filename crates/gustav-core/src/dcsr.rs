@@ -17,7 +17,7 @@ where
     rows: Csr<T, I, O>,
 }
 
-/// A DCSR matrix over arrays that somebody else holds.
+/// A DCSR matrix over borrowed arrays.
 #[derive(Clone, Copy, Debug)]
 pub struct DcsrView<'a, T, I = u32, O = u32>
 where

@@ -1,13 +1,13 @@
-//! What becomes of the finished sums of SpMM before they are stored.
+//! Operations on the finished sums of SpMM before they are stored.
 
 use std::fmt::Display;
 
 use crate::{Error, Problem, Result, Semiring};
 
-/// Steps between a finished sum and C, in the order of the fields:
-/// C = relu(α·(A·B)ᵢⱼ ∕ nᵢ ⊕ β·C + biasⱼ), nᵢ the number of entries of row i of op(A).
+/// Operations on a finished sum, in the order of the fields: C = relu(α·(A·B)ᵢⱼ ∕ nᵢ ⊕ β·C +
+/// biasⱼ), nᵢ the number of entries of row i of op(A).
 ///
-/// The sum is still in a register. Of plus-times in floating point alone.
+/// They are applied to sums in registers. Only for plus-times in floating point.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize,
 )]
@@ -15,14 +15,14 @@ pub struct Epilogue {
     /// α is divided by the number of entries of the row; rows without any stay zero. Also set by
     /// [`Reduce::Mean`](crate::Reduce::Mean).
     pub mean: bool,
-    /// One value for every column is added, in the type of sums.
+    /// A value for every column is added, in the type of sums.
     pub bias: bool,
-    /// What is below zero becomes zero; NaN stays NaN.
+    /// Negative results become zero; NaN stays NaN.
     pub relu: bool,
 }
 
 impl Epilogue {
-    /// Whether sums are stored as they are.
+    /// Whether sums are stored unchanged.
     pub fn is_none(self) -> bool {
         self == Epilogue::default()
     }
@@ -44,10 +44,10 @@ impl Display for Epilogue {
 }
 
 impl Problem {
-    /// Refuses an epilogue on behalf of `backend`, and max and min.
+    /// For a `backend` without epilogues: checks that there is neither an epilogue nor max or min.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] when there is one.
+    /// [`Error::Unsupported`] otherwise.
     pub fn without_epilogue(&self, backend: &str) -> Result<()> {
         self.without_extremum(backend)?;
         if self.epilogue.is_none() {
@@ -63,10 +63,10 @@ impl Problem {
         })
     }
 
-    /// An epilogue, if any, is of plus-times in floating point.
+    /// Checks that an epilogue, if any, is for plus-times in floating point.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] when it is not.
+    /// [`Error::Unsupported`] otherwise.
     pub fn check_epilogue(&self, backend: &str) -> Result<()> {
         let floating = self.semiring == Semiring::PlusTimes && !self.dtype.is_integer();
         if floating || self.epilogue.is_none() {

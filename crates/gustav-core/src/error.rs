@@ -7,18 +7,18 @@ use crate::{DType, IndexType};
 /// Result with gustav's [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Everything that can go wrong, with the place and, where there is one, the remedy.
+/// Everything that can go wrong, with where it happened and what would work.
 #[non_exhaustive]
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// Operands whose shapes do not fit together.
     #[error("{op}: expected {expected}, found {found}")]
     Shape {
-        /// The operation that was asked for.
+        /// The requested operation.
         op: &'static str,
-        /// The shape or relation that was needed.
+        /// The required shape or relation.
         expected: String,
-        /// What was given.
+        /// What was passed.
         found: String,
     },
     /// A column (or row) index outside the matrix.
@@ -38,21 +38,21 @@ pub enum Error {
     Offsets {
         /// Row whose offset is wrong.
         row: usize,
-        /// What was found.
+        /// The offset found.
         found: u64,
-        /// What would have been right.
+        /// The offset expected.
         expected: String,
-        /// What rule is broken.
+        /// The violated rule.
         reason: &'static str,
     },
     /// An array of the wrong length.
     #[error("{what}: expected {expected} elements, found {found}")]
     Length {
-        /// Which array.
+        /// The array.
         what: &'static str,
-        /// The length that was needed.
+        /// The required length.
         expected: usize,
-        /// The length that was given.
+        /// The given length.
         found: usize,
     },
     /// Text that does not follow the format.
@@ -64,19 +64,19 @@ pub enum Error {
         line: u64,
         /// Byte within the line, counted from 1.
         column: u64,
-        /// What the format wants here.
+        /// What the format requires there.
         expected: String,
-        /// What stands there.
+        /// What the file has there.
         found: String,
     },
-    /// A binary or compressed file that is damaged or of a kind we do not read.
+    /// A binary or compressed file that is damaged or of an unsupported kind.
     #[error("{}{format}: {reason}", place(.path))]
     Format {
         /// The file, when there is one.
         path: Option<PathBuf>,
         /// The format it was read as.
         format: &'static str,
-        /// What is wrong and what would help.
+        /// What is wrong and how to mend it.
         reason: String,
     },
     /// A size that the index type cannot hold.
@@ -84,29 +84,29 @@ pub enum Error {
     Overflow {
         /// What was counted.
         what: &'static str,
-        /// The number that had to be stored.
+        /// The number to be stored.
         need: u128,
-        /// The type it had to be stored in.
+        /// The type that cannot hold it.
         index_type: IndexType,
     },
     /// A value that the scalar type cannot hold exactly.
     #[error("{what}: {value} cannot be held in {dtype} without loss{}", wider(.value, *.dtype))]
     Value {
-        /// Where the value stands.
+        /// Where the value is.
         what: String,
         /// The value as text.
         value: String,
-        /// The scalar type asked for.
+        /// The requested scalar type.
         dtype: DType,
     },
     /// A request that is well formed but not implemented for this algorithm or backend.
     #[error("{backend} does not support {problem}: {reason}; nearest that works: {nearest}")]
     Unsupported {
-        /// What was asked for.
+        /// The request.
         problem: String,
         /// Backend or algorithm that refuses.
         backend: String,
-        /// Why.
+        /// The reason.
         reason: String,
         /// The nearest thing that works.
         nearest: String,
@@ -116,7 +116,7 @@ pub enum Error {
     Argument {
         /// Name of the argument.
         name: &'static str,
-        /// What was given.
+        /// What was passed.
         found: String,
         /// What would be valid.
         expected: String,
@@ -129,14 +129,14 @@ pub enum Error {
         /// The pattern that was given.
         found: String,
     },
-    /// Memory that could not be had.
+    /// An allocation that failed.
     #[error("out of memory: {needed} bytes needed for {what}{}", free(.available))]
     OutOfMemory {
         /// What the memory was for.
         what: &'static str,
-        /// Bytes that were asked for.
+        /// Bytes requested.
         needed: u128,
-        /// Bytes that were free, when known.
+        /// Bytes available, if known.
         available: Option<u64>,
     },
     /// No such device, or its software is missing.
@@ -145,12 +145,12 @@ pub enum Error {
         /// What is missing, in one line.
         reason: String,
     },
-    /// A device's driver or compiler refused.
+    /// An error of a device's driver or compiler.
     #[error("{action} failed: {reason}")]
     Device {
         /// What was being done.
         action: &'static str,
-        /// The driver's or the compiler's own words.
+        /// The message of the driver or compiler.
         reason: String,
     },
     /// Work that the caller stopped.
@@ -166,7 +166,7 @@ pub enum Error {
     /// Another error, with the file or the line that it arose in.
     #[error("{place}: {error}")]
     At {
-        /// The file or the line.
+        /// The file or line.
         place: String,
         /// What went wrong there; see [`Error::kind`].
         error: Box<Error>,
@@ -211,7 +211,7 @@ pub enum Error {
         /// What was looked for, and what would help.
         reason: String,
     },
-    /// The operating system refused to read or write.
+    /// An error of the operating system when reading or writing a file.
     #[error("cannot {action} {}: {source}", path.display())]
     Io {
         /// The file.
@@ -224,9 +224,9 @@ pub enum Error {
 }
 
 impl Error {
-    /// Names the file in an error that arose from what stands in it: in [`Error::Parse`] and
-    /// [`Error::Format`] where there is none yet, in front of sizes and values that do not fit
-    /// and of memory that could not be had. Other errors stay as they are.
+    /// Names the file in an error caused by its contents: sets the path of [`Error::Parse`] and
+    /// [`Error::Format`] if there is none yet, and wraps sizes and values that do not fit and
+    /// failed allocations in [`Error::At`]. Other errors are returned unchanged.
     #[must_use]
     pub fn in_file(mut self, file: &std::path::Path) -> Self {
         match &mut self {
@@ -242,7 +242,7 @@ impl Error {
         }
     }
 
-    /// The error with the place it arose in, in front of places that it has.
+    /// The error with the place where it arose, in front of its earlier places.
     #[must_use]
     pub fn at(self, place: impl Into<String>) -> Self {
         Error::At { place: place.into(), error: Box::new(self) }
@@ -265,7 +265,7 @@ fn with_peer(peer: &Option<usize>) -> String {
     peer.map(|peer| format!(" (rank {peer})")).unwrap_or_default()
 }
 
-/// The index type that would hold what `index_type` does not, where there is one.
+/// A hint at a wider index type than `index_type`, if there is one.
 fn wider_index(index_type: IndexType) -> &'static str {
     match index_type {
         IndexType::U32 => "; use u64",
@@ -273,10 +273,11 @@ fn wider_index(index_type: IndexType) -> &'static str {
     }
 }
 
-/// The type that would hold `value`, where there is one.
+/// A hint at a type that would hold `value`, if there is one.
 fn wider(value: &str, dtype: DType) -> &'static str {
     let float = matches!(dtype, DType::F16 | DType::Bf16 | DType::F32);
-    // What is read as infinite is too large, unless it says so; integers are not rounded.
+    // A number that parses as infinite is too large, unless it is spelled so; integers are not
+    // rounded.
     let number = value.trim_start_matches(['+', '-']);
     let held = |x: f64| match number.bytes().filter(u8::is_ascii_digit).count() {
         0 => true,

@@ -59,9 +59,9 @@ pub trait Index:
     /// The largest value.
     const MAX: u64;
 
-    /// The index as a `usize`; never loses anything on the 64-bit targets we support.
+    /// The index as a `usize`; lossless on the 64-bit targets that gustav supports.
     fn to_usize(self) -> usize;
-    /// `value` as an index; the caller has checked that it fits.
+    /// `value` as an index, truncated: the caller checks that it fits.
     fn truncate(value: usize) -> Self;
     /// `value` as an index.
     ///
@@ -117,7 +117,7 @@ impl Index for u64 {
     }
 }
 
-/// An array of indices of either type: for code that is not worth compiling for both.
+/// An array of indices of either type: for code that need not be compiled twice.
 #[derive(Clone, Copy, Debug)]
 pub enum IndexSlice<'a> {
     /// 32-bit indices.
@@ -127,7 +127,7 @@ pub enum IndexSlice<'a> {
 }
 
 impl<'a> IndexSlice<'a> {
-    /// `indices`, of whichever type.
+    /// `indices` of either type.
     #[inline(always)]
     pub fn new<I: Index>(indices: &'a [I]) -> Self {
         match I::TYPE {
@@ -139,7 +139,7 @@ impl<'a> IndexSlice<'a> {
     /// The index at `at`.
     ///
     /// # Panics
-    /// When there are not so many.
+    /// When out of range.
     #[inline]
     pub fn get(&self, at: usize) -> usize {
         match self {
@@ -151,7 +151,7 @@ impl<'a> IndexSlice<'a> {
     /// Replaces the contents of `out` by the indices of `range`.
     ///
     /// # Panics
-    /// When there are not so many.
+    /// When out of range.
     pub fn read(&self, range: std::ops::Range<usize>, out: &mut Vec<usize>) {
         out.clear();
         match self {

@@ -1,5 +1,5 @@
-//! What a matrix is: scalars, indices, semirings, CSR, CSC, COO, DCSR and dense
-//! matrices (owned and borrowed), permutations, and the description of a product.
+//! Types for matrices: scalars, indices, semirings, CSR, CSC, COO, DCSR and dense matrices (owned
+//! and borrowed), permutations, and the description of a product.
 //!
 //! Nothing here multiplies, reads files or chooses algorithms. The other crates of
 //! the workspace build on these types; most users import them through `gustav`.

@@ -1,8 +1,8 @@
 //! Loops on the threads that a caller chose with [`on`], else on rayon's current pool.
 //!
-//! rayon compiles some fifty functions for every closure it is given. These loops give it one
-//! closure type, behind which the caller's own is called once per task, so that a loop in generic
-//! code costs no more to compile than a serial one.
+//! rayon compiles some fifty functions for every closure type. These loops use one closure type,
+//! which calls the caller's closure once per task, so that a loop in generic code compiles as fast
+//! as a serial one.
 
 use std::cell::Cell;
 use std::marker::PhantomData;
@@ -11,12 +11,12 @@ use std::ptr::NonNull;
 
 use rayon::prelude::*;
 
-// Tasks for every thread, so that uneven ones balance.
+// Tasks per thread: several, to balance uneven ones.
 const TASKS: usize = 8;
 
 /// Threads that loops can run on.
 pub trait Executor: Sync {
-    /// How many.
+    /// Their number.
     fn threads(&self) -> usize;
     /// Calls `work(k)` for every `k` below `count`, on any of the threads.
     fn each(&self, count: usize, work: &(dyn Fn(usize) + Sync));
@@ -39,8 +39,8 @@ thread_local! {
     static CURRENT: Cell<Option<NonNull<dyn Executor>>> = const { Cell::new(None) };
 }
 
-/// Runs `work` on the calling thread, and the loops in it on `executor`. Loops within those
-/// loops run on the thread that meets them.
+/// Runs `work` on the calling thread, and the loops in it on `executor`. Nested loops run serially
+/// on their thread.
 pub fn on<R>(executor: &dyn Executor, work: impl FnOnce() -> R) -> R {
     struct Restore(Option<NonNull<dyn Executor>>);
     impl Drop for Restore {
@@ -48,13 +48,13 @@ pub fn on<R>(executor: &dyn Executor, work: impl FnOnce() -> R) -> R {
             CURRENT.set(self.0);
         }
     }
-    // SAFETY: only the lifetime changes; the guard takes the pointer back before it ends.
+    // SAFETY: only the lifetime changes; the guard resets the pointer before the lifetime ends.
     let current: NonNull<dyn Executor> = unsafe { std::mem::transmute(NonNull::from(executor)) };
     let _restore = Restore(CURRENT.replace(Some(current)));
     work()
 }
 
-/// How many threads loops run on now.
+/// Number of threads that loops currently run on.
 pub fn threads() -> usize {
     // SAFETY: set by an `on` that has not ended.
     CURRENT.get().map_or_else(rayon::current_num_threads, |e| unsafe { e.as_ref() }.threads())
@@ -78,8 +78,9 @@ fn on_pool(count: usize, work: &(dyn Fn(usize) + Sync)) {
     (0..count).into_par_iter().with_max_len(1).for_each(work);
 }
 
-/// Calls `work` for ranges that make up `0..len`, each of `least` numbers or more unless `len` is
-/// less: as many ranges as keep the threads busy, one when `len` is small, none when it is 0.
+/// Calls `work` for disjoint ranges that cover `0..len`, each of at least `least` numbers unless
+/// `len` is less: enough ranges to keep the threads busy, one when `len` is small, none when it is
+/// 0.
 pub fn ranges(len: usize, least: usize, work: impl Fn(Range<usize>) + Sync) {
     let most = (len / least.max(1)).max(1);
     if most == 1 {
@@ -126,7 +127,7 @@ pub fn map<R: Send>(count: usize, work: impl Fn(usize) -> R + Sync) -> Vec<R> {
     results.into_iter().flatten().collect()
 }
 
-/// Sorts `values`: every thread a part, then the parts are merged.
+/// Sorts `values`: every thread sorts a part, then the parts are merged.
 pub fn sort<T: Ord + Send>(values: &mut [T]) {
     let part = values.len().div_ceil(threads()).max(1 << 14);
     chunks_mut(values, part, |_, chunk| chunk.sort_unstable());
@@ -175,7 +176,7 @@ impl<'a, T> Shared<'a, T> {
     /// Writes element `at` without dropping what was there.
     ///
     /// # Safety
-    /// `at` is in bounds, and no other thread uses the element meanwhile.
+    /// `at` is in bounds, and no other thread accesses the element.
     #[inline(always)]
     pub unsafe fn put(self, at: usize, value: T) {
         debug_assert!(at < self.len);
@@ -202,7 +203,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ranges_cover_everything_once_in_pieces_that_are_large_enough() {
+    fn ranges_cover_everything_once_and_are_large_enough() {
         for (len, least) in [(0, 1), (1, 1), (5, 100), (100, 0), (1000, 1), (1000, 7), (999, 333)] {
             let seen = Mutex::new(Vec::new());
             ranges(len, least, |r| seen.lock().unwrap().push(r));

@@ -28,7 +28,7 @@ impl<I: Index> Permutation<I> {
         Ok(Permutation(order))
     }
 
-    /// The permutation that changes nothing.
+    /// The identity permutation.
     ///
     /// # Errors
     /// [`Error::Overflow`] when `len` does not fit the index type, [`Error::OutOfMemory`].
@@ -52,7 +52,7 @@ impl<I: Index> Permutation<I> {
         &self.0
     }
 
-    /// The permutation that undoes this one.
+    /// The inverse permutation.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].

@@ -1,4 +1,4 @@
-//! What is to be computed: operation, shapes, types, layouts, and how often.
+//! The description of a product: operation, shapes, types, layouts, expected calls.
 
 use std::fmt::Display;
 
@@ -65,7 +65,7 @@ pub struct Problem {
     pub columns: usize,
     /// Columns of V and O of a head (attention).
     pub value_columns: usize,
-    /// Products at once on one pattern: matrices B and C (SpMM), X and Y (SDDMM), heads (attention, softmax).
+    /// Products computed together on one pattern: pairs B and C (SpMM), X and Y (SDDMM), heads (attention, softmax).
     pub batch: usize,
     /// Stored entries of B (SpGEMM).
     pub nnz_b: Option<usize>,
@@ -88,18 +88,19 @@ pub struct Problem {
     /// Whether the result must be the same to the bit from run to run and for any number of
     /// threads.
     pub deterministic: bool,
-    /// Whether no operand holds NaN or infinity, by the caller's word: what multiplies zeros that
-    /// are not stored asks for it.
+    /// Whether the caller guarantees that no operand holds NaN or infinity: algorithms that
+    /// multiply zeros that are not stored require it.
     pub finite: bool,
     /// Whether factors in f32 may be rounded to TF32, 11 bits in place of 24.
     pub tf32: bool,
     /// Whether rows of the result must come out sorted (SpGEMM).
     pub sorted: bool,
-    /// What becomes of finished sums (SpMM).
+    /// Operations on finished sums (SpMM).
     pub epilogue: Epilogue,
-    /// Which product of a row is taken in place of the sum of all (SpMM); see [`Problem::reduce`].
+    /// Maximum or minimum of the products of a row in place of their sum (SpMM); see
+    /// [`Problem::reduce`].
     pub extremum: Option<Extremum>,
-    /// How often the plan will be executed, as far as the caller knows.
+    /// How often the plan will be executed, as the caller expects.
     pub calls: u64,
 }
 
@@ -110,7 +111,7 @@ impl Problem {
         Problem { dtype, output, index_type: I::TYPE, offset_type: O::TYPE, ..problem }
     }
 
-    /// Sparse × dense, one column until [`Problem::columns`] says otherwise.
+    /// Sparse × dense, with one column unless [`Problem::columns`] is called.
     pub fn spmm<T: Scalar, I: Index, O: Index>(a: &CsrView<'_, T, I, O>) -> Self {
         Self::new(Operation::Spmm, a)
     }
@@ -152,8 +153,8 @@ impl Problem {
         Problem { semiring, ..self }
     }
 
-    /// Asks for results that are the same to the bit from run to run and for any number of
-    /// threads. Choosing an algorithm by timing is refused then.
+    /// Requires results that are the same to the bit from run to run and for any number of threads.
+    /// Autotuning is then unsupported.
     #[must_use]
     pub fn deterministic(self, deterministic: bool) -> Self {
         Problem { deterministic, ..self }
@@ -178,17 +179,17 @@ impl Problem {
         Problem { sorted, ..self }
     }
 
-    /// Sets the type of the values of the result: f32, in which their sums are, for values of 16
-    /// bits (SpGEMM).
+    /// Sets the type of the values of the result: f32, the type of sums, for values of 16 bits
+    /// (SpGEMM).
     #[must_use]
     pub fn output(self, output: DType) -> Self {
         Problem { output, ..self }
     }
 
-    /// Refuses, on behalf of `backend`, values of the result in another type than the operands'.
+    /// For a `backend` without an output type: checks that the result has the type of the operands.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] when they have one.
+    /// [`Error::Unsupported`] otherwise.
     pub fn without_output(&self, backend: &str) -> Result<()> {
         if self.output == self.dtype {
             return Ok(());
@@ -205,7 +206,7 @@ impl Problem {
         })
     }
 
-    /// The result is in the type of the operands or in that of their sums.
+    /// Checks that the result has the type of the operands or of their sums.
     ///
     /// # Errors
     /// [`Error::Unsupported`] when it is not.
@@ -216,13 +217,13 @@ impl Problem {
         self.without_output(backend)
     }
 
-    /// Sets what becomes of finished sums (SpMM).
+    /// Sets the operations on finished sums (SpMM).
     #[must_use]
     pub fn epilogue(self, epilogue: Epilogue) -> Self {
         Problem { epilogue, ..self }
     }
 
-    /// Says how often the plan will be executed.
+    /// Sets how often the plan will be executed.
     #[must_use]
     pub fn calls(self, calls: u64) -> Self {
         Problem { calls, ..self }
@@ -233,7 +234,7 @@ impl Problem {
         if self.transpose_a { self.cols } else { self.rows }
     }
 
-    /// The problem for values of type `T` on `pattern`: what a plan is made for.
+    /// The problem for values of type `T` on `pattern`.
     ///
     /// # Errors
     /// [`Error::Pattern`] when the problem was made for a matrix of another size.
@@ -253,10 +254,10 @@ impl Problem {
         Problem { dtype, output, index_type, offset_type, ..self.clone() }
     }
 
-    /// A is `rows` × `cols` with `nnz` nonzeros.
+    /// Checks that A is `rows` × `cols` with `nnz` nonzeros.
     ///
     /// # Errors
-    /// [`Error::Pattern`] when the problem was made for another.
+    /// [`Error::Pattern`] when the problem was made for another matrix.
     pub fn check_a(&self, rows: usize, cols: usize, nnz: usize) -> Result<()> {
         if (self.rows, self.cols, self.nnz) == (rows, cols, nnz) {
             return Ok(());
@@ -266,10 +267,10 @@ impl Problem {
         Err(Error::Pattern { expected, found: name(rows, cols, nnz) })
     }
 
-    /// There are addresses for B and C of an SpMM, for X and Y of an SDDMM, and for a row of them where they have none.
+    /// Checks that B and C of an SpMM, X and Y of an SDDMM, fit in the address space, counted with at least one row.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`] when there are not.
+    /// [`Error::OutOfMemory`] otherwise.
     pub fn check_dense(&self) -> Result<()> {
         let rows = (self.inner() as u128 + self.output_rows() as u128).max(1);
         let columns = self.columns as u128 * self.batch as u128;
@@ -286,10 +287,10 @@ impl Problem {
         Err(Error::OutOfMemory { what, needed, available: available_memory() })
     }
 
-    /// `what`, of `rows` × `cols`, has C's shape.
+    /// Checks that `what`, of `rows` × `cols`, has C's shape.
     ///
     /// # Errors
-    /// [`Error::Shape`] when it has not.
+    /// [`Error::Shape`] otherwise.
     pub fn check_like_c(&self, what: &str, (rows, cols): (usize, usize)) -> Result<()> {
         let c = (self.output_rows(), self.columns);
         if (rows, cols) == c {

@@ -8,9 +8,9 @@ use crate::buffer::HUGE_PAGE;
 struct Block {
     ptr: *mut u8,
     layout: Layout,
-    /// Bytes that may have pages.
+    /// Bytes at the start that may have physical pages.
     used: usize,
-    /// Whether the system may take the pages back.
+    /// Whether the system may reclaim the pages.
     lent: bool,
 }
 
@@ -24,22 +24,22 @@ impl Drop for Block {
     }
 }
 
-// Enough for the arrays of two matrices and the workspaces of a few threads.
+// Most blocks: enough for the arrays of two matrices and the workspaces of a few threads.
 const MOST_BLOCKS: usize = 32;
-// The part of the limit whose pages the system may not take back.
+// 1 ÷ the fraction of the limit whose pages the system may not reclaim.
 const FIRM: usize = 4;
 
 struct Blocks {
-    /// Most bytes of all blocks together; at 0 there are none.
+    /// Most bytes of all blocks together; 0 for no reuse.
     limit: usize,
-    /// Freed first, first.
+    /// In the order in which they were freed.
     blocks: Vec<Block>,
 }
 
 static BLOCKS: Mutex<Blocks> = Mutex::new(Blocks { limit: 0, blocks: Vec::new() });
 
 fn lock() -> std::sync::MutexGuard<'static, Blocks> {
-    // Every change is complete before anything that may panic.
+    // No code that may panic runs during a change, so poisoning is ignored.
     BLOCKS.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
@@ -52,7 +52,7 @@ pub(crate) fn set_limit(limit: usize) {
     drop(freed);
 }
 
-/// Bytes of all blocks that may have pages.
+/// Bytes of all blocks that may have physical pages.
 pub(crate) fn retained() -> usize {
     lock().blocks.iter().map(|b| b.used).sum()
 }
@@ -67,9 +67,9 @@ pub(crate) fn take(bytes: usize) -> Option<(*mut u8, Layout)> {
     Some((block.ptr, block.layout))
 }
 
-/// Frees a block, or retains it for a later owner if the limit allows. The system takes back the pages
-/// behind the `used` bytes at its start, so that a matrix in a block for an upper bound counts as what
-/// it is.
+/// Frees a block, or retains it for a later owner if the limit allows. Pages after the first `used`
+/// bytes are returned to the system, so that a block allocated for an upper bound counts with its
+/// actual use.
 ///
 /// # Safety
 /// `ptr` was allocated with `layout` by the global allocator, and nothing refers to it any more.
@@ -89,7 +89,7 @@ pub(crate) unsafe fn give(ptr: *mut u8, layout: Layout, used: usize) {
 }
 
 impl Blocks {
-    /// Brings the blocks within the limit; those that are to be freed.
+    /// Enforces the limit; returns the blocks to be freed.
     fn settle(&mut self) -> Vec<Block> {
         match self.limit {
             0 => std::mem::take(&mut self.blocks),
@@ -98,8 +98,8 @@ impl Blocks {
     }
 }
 
-/// Offers the pages of the blocks that were freed first to the system until at most `firm_limit` bytes
-/// are not offered, and takes blocks out until at most `limit` bytes are left; what was taken out.
+/// Lets the system reclaim the pages of the oldest blocks until at most `firm_limit` bytes are
+/// excepted, and removes blocks until at most `limit` bytes remain; returns the removed ones.
 fn settle(blocks: &mut Vec<Block>, firm_limit: usize, limit: usize) -> Vec<Block> {
     let mut retained: usize = blocks.iter().map(|b| b.used).sum();
     let excess = blocks.len().saturating_sub(MOST_BLOCKS);
@@ -124,8 +124,8 @@ fn settle(blocks: &mut Vec<Block>, firm_limit: usize, limit: usize) -> Vec<Block
     freed
 }
 
-/// Gives the whole huge pages behind the `used` bytes of a block back to the system; how many
-/// bytes they have.
+/// Returns the whole huge pages after the first `used` bytes of a block to the system; returns
+/// their size in bytes.
 ///
 /// # Safety
 /// As [`give`].
@@ -135,7 +135,7 @@ unsafe fn shed(ptr: *mut u8, layout: Layout, used: usize) -> usize {
     if layout.align() < HUGE_PAGE || start >= end {
         return 0;
     }
-    // SAFETY: the range lies in a block that nobody reads any more, on page boundaries.
+    // SAFETY: the range lies in an unused block, on page boundaries.
     let done = unsafe { libc::madvise(ptr.add(start).cast(), end - start, libc::MADV_DONTNEED) };
     if done == 0 { end - start } else { 0 }
 }
@@ -145,14 +145,14 @@ unsafe fn shed(_ptr: *mut u8, _layout: Layout, _used: usize) -> usize {
     0
 }
 
-/// Lets the system take the pages of a block back when it needs memory; whether it will.
+/// Lets the system reclaim the pages of a block when it needs memory; returns whether that worked.
 ///
 /// # Safety
-/// Nothing refers to the block, and nobody counts on what is in it.
+/// Nothing refers to the block, and its contents are no longer needed.
 #[cfg(target_os = "linux")]
 unsafe fn lend(ptr: *mut u8, layout: Layout) -> bool {
     let bytes = layout.size() / HUGE_PAGE * HUGE_PAGE;
-    // SAFETY: whole pages of a block whose content nobody reads any more.
+    // SAFETY: whole pages of an unused block.
     layout.align() >= HUGE_PAGE && unsafe { libc::madvise(ptr.cast(), bytes, libc::MADV_FREE) } == 0
 }
 
@@ -174,7 +174,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn room_that_was_not_used_is_not_held() {
+    fn unused_pages_are_not_held() {
         for (pages, align, used, shed_pages) in [
             (4, HUGE_PAGE, HUGE_PAGE + 1, 2),
             (4, HUGE_PAGE, 4 * HUGE_PAGE, 0),
@@ -220,8 +220,8 @@ mod tests {
             (sizes(&freed), sizes(&blocks)),
             (vec![(2, false)], vec![(3, true), (2, false)])
         );
-        // What was lent is as good as new.
-        // SAFETY: a block of that size, which nothing else refers to.
+        // Reclaimable pages can be written again. SAFETY: a block of that size, which nothing else
+        // refers to.
         unsafe { blocks[0].ptr.write_bytes(9, pages(3)) };
         let freed = settle(&mut blocks, pages(9), pages(4));
         assert_eq!((sizes(&freed), sizes(&blocks)), (vec![(3, true)], vec![(2, false)]));

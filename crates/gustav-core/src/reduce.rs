@@ -1,10 +1,10 @@
-//! How SpMM reduces the products of a row, and which nonzero won.
+//! How SpMM reduces the products of a row, and the winners of max and min.
 
 use std::fmt::Display;
 
 use crate::{Epilogue, Error, IndexType, Operation, Problem, Result, Semiring};
 
-/// What SpMM makes of the products `values[p]·B[column p, j]` of a row.
+/// The reduction of the products `values[p]·B[column p, j]` of a row in SpMM.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize,
 )]
@@ -13,7 +13,7 @@ pub enum Reduce {
     /// Their sum.
     #[default]
     Sum,
-    /// Their sum over the number of entries of the row: [`Epilogue::mean`].
+    /// Their sum ÷ the number of entries of the row: [`Epilogue::mean`].
     Mean,
     /// The largest.
     Max,
@@ -42,7 +42,8 @@ impl Display for Reduce {
     }
 }
 
-/// Which product of a row SpMM takes in place of their sum. NaN wins, the first of equal ones wins.
+/// Max or min of the products of a row in place of their sum (SpMM). NaN beats all numbers; the
+/// first of equal products wins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Extremum {
@@ -56,7 +57,7 @@ impl Extremum {
     /// Both.
     pub const ALL: [Extremum; 2] = [Extremum::Max, Extremum::Min];
 
-    /// The reduction of this name.
+    /// The same as a [`Reduce`].
     pub const fn reduce(self) -> Reduce {
         match self {
             Extremum::Max => Reduce::Max,
@@ -93,10 +94,10 @@ impl Problem {
         }
     }
 
-    /// Refuses max and min on behalf of `backend`.
+    /// For a `backend` without max and min: checks that neither is requested.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] when one of them is asked for.
+    /// [`Error::Unsupported`] otherwise.
     pub fn without_extremum(&self, backend: &str) -> Result<()> {
         let Some(extremum) = self.extremum else { return Ok(()) };
         Err(Error::Unsupported {
@@ -107,10 +108,10 @@ impl Problem {
         })
     }
 
-    /// Max and min, if asked for, are of an SpMM over plus-times without an epilogue.
+    /// Checks that max or min, if requested, is for an SpMM over plus-times without an epilogue.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] when they are not.
+    /// [`Error::Unsupported`] otherwise.
     pub fn check_extremum(&self, backend: &str) -> Result<()> {
         let Some(extremum) = self.extremum else { return Ok(()) };
         if self.operation != Operation::Spmm {
@@ -133,12 +134,13 @@ impl Problem {
         })
     }
 
-    /// An execution's β, value of empty rows and winners are such as the reduction has them.
+    /// Checks that β, the value of empty rows and the winners of an execution suit the reduction.
     ///
     /// # Errors
-    /// [`Error::Argument`] for a β that is not zero beside max and min (`reads_c`), for a value of empty
-    /// rows (`empty`) or winners beside other reductions, and for winners of a type that cannot hold
-    /// the positions of A; [`Error::Length`] for another number of winners than C has elements.
+    /// [`Error::Argument`] for a β other than zero with max or min (`reads_c`), for a value of
+    /// empty rows (`empty`) or winners with other reductions, and for winners of a type that cannot
+    /// hold the positions of A; [`Error::Length`] for another number of winners than C has
+    /// elements.
     pub fn check_reduction(
         &self,
         reads_c: bool,
@@ -165,7 +167,7 @@ impl Problem {
         if found != expected {
             return Err(Error::Length { what: "winners", expected, found });
         }
-        // The largest number stands for "none".
+        // The largest number means "none".
         if index == IndexType::U32 && self.nnz >= u32::MAX as usize {
             let found = format!("u32 for {} nonzeros", self.nnz);
             return refuse("winners", &found, "u64 from 2^32 - 1 nonzeros on");
@@ -174,19 +176,19 @@ impl Problem {
     }
 }
 
-/// The winners that an SpMM with max or min writes (arg max, arg min): for every element of C the position of
-/// the nonzero that won it among the values of A as stored, also where Aᵀ is multiplied. Row-major
-/// and packed, whatever the layout of C. An element of an empty row has the largest number of the type.
+/// The winners that an SpMM with max or min writes (arg max, arg min): for every element of C the
+/// position of its winner among the values of A as stored, also if Aᵀ is multiplied. Row-major and
+/// packed, for any layout of C. Elements of empty rows get the largest number of the type.
 #[derive(Debug)]
 pub enum WinnersMut<'v> {
-    /// In 32 bits, of fewer than 2³² − 1 nonzeros.
+    /// In 32 bits, for fewer than 2³² − 1 nonzeros.
     U32(&'v mut [u32]),
     /// In 64 bits.
     U64(&'v mut [u64]),
 }
 
 impl WinnersMut<'_> {
-    /// Type of the positions, and their number.
+    /// The type of the positions, and their number.
     pub fn description(&self) -> (IndexType, usize) {
         match self {
             WinnersMut::U32(winners) => (IndexType::U32, winners.len()),

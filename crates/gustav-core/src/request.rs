@@ -1,11 +1,11 @@
-//! Products of patterns, described: what a device makes plans of.
+//! Descriptions of products on patterns, from which a device makes plans.
 
 use crate::{
     DType, Epilogue, Index, IndexType, Layout, Operation, Pattern, PatternRef, PatternView,
     Problem, Reduce, Result, Semiring,
 };
 
-/// A device that makes plans: of requests `R`, for values of type `T`.
+/// A device that makes plans for requests of type `R` and values of type `T`.
 pub trait Plans<R, T> {
     /// The plan.
     type Plan;
@@ -13,8 +13,8 @@ pub trait Plans<R, T> {
     /// Plans `request`.
     ///
     /// # Errors
-    /// [`Error::Unsupported`](crate::Error::Unsupported) with the nearest thing that works, and what
-    /// the device lacks.
+    /// [`Error::Unsupported`](crate::Error::Unsupported) with the nearest thing that works, and
+    /// errors of the device.
     fn plan(&self, request: R) -> Result<Self::Plan>;
 }
 
@@ -22,15 +22,15 @@ pub trait Plans<R, T> {
 macro_rules! request {
     ($name:ident) => {
         impl<P> $name<P> {
-            /// Says how often the plan will be executed, as far as the caller knows: once unless set.
+            /// Sets how often the plan is expected to be executed; 1 by default.
             #[must_use]
             pub fn calls(mut self, calls: u64) -> Self {
                 self.problem.calls = calls;
                 self
             }
 
-            /// The plan of `device` for values of type `T`, which the plan's first execution tells
-            /// where it is not named.
+            /// Makes a plan on `device` for values of type `T`, which the compiler infers from the
+            /// first execution.
             ///
             /// # Errors
             /// As [`Plans::plan`].
@@ -56,14 +56,14 @@ macro_rules! sparse_product {
                 self
             }
 
-            /// Sets the semiring, else plus-times.
+            /// Sets the semiring; plus-times by default.
             #[must_use]
             pub fn semiring(mut self, semiring: Semiring) -> Self {
                 self.problem.semiring = semiring;
                 self
             }
 
-            /// Asks for results that are the same to the bit from run to run and for any number of
+            /// Requires results that are the same to the bit from run to run and for any number of
             /// threads.
             #[must_use]
             pub fn deterministic(mut self, deterministic: bool) -> Self {
@@ -79,14 +79,14 @@ macro_rules! sparse_product {
 pub struct SpmmRequest<P> {
     /// The pattern of A.
     pub pattern: P,
-    /// What is computed; the types are those of the pattern and of the values that the plan takes.
+    /// The problem; its types are set by the pattern and by the values that the plan takes.
     pub problem: Problem,
 }
 
 sparse_product!(SpmmRequest);
 
 impl<P> SpmmRequest<P> {
-    /// Sets the layouts of B and C, else row-major.
+    /// Sets the layouts of B and C; row-major by default.
     #[must_use]
     pub fn layouts(mut self, b: Layout, c: Layout) -> Self {
         (self.problem.layout_b, self.problem.layout_c) = (b, c);
@@ -108,23 +108,25 @@ impl<P> SpmmRequest<P> {
         self
     }
 
-    /// Sets how the products of a row are reduced, else to their sum. Max and min are of the products as
-    /// they are: α scales the one that won. Empty rows give 0, or the value that the execution says.
+    /// Sets how the products of a row are reduced; to their sum by default. Max and min are applied
+    /// to the products without α, which scales the winner. Empty rows give 0, or the value set in
+    /// the execution.
     #[must_use]
     pub fn reduce(self, reduce: Reduce) -> Self {
         SpmmRequest { problem: self.problem.reduce(reduce), ..self }
     }
 
-    /// Multiplies so many matrices B by matrices A of the one pattern, at once. They lie side by side in the
-    /// columns of B and C, or one above the other in their rows ([`Batch`](crate::Batch)); values are those of one A
-    /// for all of them, or of one A after another.
+    /// Computes `batch` products with matrices A of one pattern together. The matrices B and C lie
+    /// side by side in the columns of one matrix, or one above the other in its rows
+    /// ([`Batch`](crate::Batch)); values are those of one A for all products, or those of all A one
+    /// after another.
     #[must_use]
     pub fn batch(mut self, batch: usize) -> Self {
         self.problem.batch = batch;
         self
     }
 
-    /// Sets what is done with finished sums; a mean that [`SpmmRequest::reduce`] set stays.
+    /// Sets the operations on finished sums; a mean set by [`SpmmRequest::reduce`] is kept.
     #[must_use]
     pub fn epilogue(mut self, epilogue: Epilogue) -> Self {
         let mean = epilogue.mean || self.problem.epilogue.mean;
@@ -138,14 +140,14 @@ impl<P> SpmmRequest<P> {
 pub struct SpmvRequest<P> {
     /// The pattern of A.
     pub pattern: P,
-    /// What is computed; see [`SpmmRequest::problem`].
+    /// The problem; see [`SpmmRequest::problem`].
     pub problem: Problem,
 }
 
 sparse_product!(SpmvRequest);
 
-/// C = scale(α, op(A)·B) with three sparse matrices, for patterns of A and B; all of C, or the entries
-/// that a mask has.
+/// C = scale(α, op(A)·B) with three sparse matrices, for patterns of A and B; all of C, or its
+/// entries at the positions of a mask.
 #[derive(Clone, Debug)]
 pub struct SpgemmRequest<P> {
     /// The pattern of A.
@@ -154,21 +156,21 @@ pub struct SpgemmRequest<P> {
     pub b: P,
     /// The pattern outside of which C has no entries.
     pub mask: Option<P>,
-    /// What is computed; see [`SpmmRequest::problem`].
+    /// The problem; see [`SpmmRequest::problem`].
     pub problem: Problem,
 }
 
 sparse_product!(SpgemmRequest);
 
 impl<P> SpgemmRequest<P> {
-    /// Whether rows of C must come out sorted, as they do unless told not to.
+    /// Sets whether rows of C must be sorted; true by default.
     #[must_use]
     pub fn sorted(mut self, sorted: bool) -> Self {
         self.problem.sorted = sorted;
         self
     }
 
-    /// Computes the entries that `mask`, of C's shape, has, and no others.
+    /// Computes only entries of C at the positions of `mask`, which has C's shape.
     #[must_use]
     pub fn mask(mut self, mask: impl Into<P>) -> Self {
         self.mask = Some(mask.into());
@@ -181,22 +183,23 @@ impl<P> SpgemmRequest<P> {
 pub struct SddmmRequest<P> {
     /// The pattern.
     pub pattern: P,
-    /// What is computed; see [`SpmmRequest::problem`].
+    /// The problem; see [`SpmmRequest::problem`].
     pub problem: Problem,
 }
 
 request!(SddmmRequest);
 
 impl<P> SddmmRequest<P> {
-    /// Computes the values of so many pairs X and Y at once, one after another. The matrices lie side by side in
-    /// the columns of X and Y, or one above the other in their rows ([`Batch`](crate::Batch)).
+    /// Computes the values of `batch` pairs X and Y together, one after another in the output. The
+    /// matrices X and Y lie side by side in the columns of one matrix, or one above the other in
+    /// its rows ([`Batch`](crate::Batch)).
     #[must_use]
     pub fn batch(mut self, batch: usize) -> Self {
         self.problem.batch = batch;
         self
     }
 
-    /// Sets the layouts of X and Y, else row-major.
+    /// Sets the layouts of X and Y; row-major by default.
     #[must_use]
     pub fn layouts(mut self, x: Layout, y: Layout) -> Self {
         (self.problem.layout_c, self.problem.layout_b) = (x, y);
@@ -205,8 +208,8 @@ impl<P> SddmmRequest<P> {
 }
 
 impl Problem {
-    /// The problem of `operation` for a pattern of `rows` × `cols` with `nnz` nonzeros, one column, of
-    /// types that a plan sets.
+    /// The problem of `operation` for a pattern of `rows` × `cols` with `nnz` nonzeros and one
+    /// column; the plan sets its types.
     pub fn of_pattern(operation: Operation, rows: usize, cols: usize, nnz: usize) -> Self {
         Problem {
             operation,

@@ -1,4 +1,4 @@
-//! Scalars: what a matrix stores, and the type its sums are kept in.
+//! Scalars: the types of stored values and of their sums.
 
 use std::fmt::{Debug, Display};
 
@@ -37,7 +37,7 @@ impl DType {
         matches!(self, DType::I32 | DType::I64)
     }
 
-    /// The type's name as it stands on the command line and in records.
+    /// The name used on the command line and in records.
     pub const fn name(self) -> &'static str {
         match self {
             DType::F16 => "f16",
@@ -57,7 +57,7 @@ impl Display for DType {
 }
 
 mod sealed {
-    /// Kernels of every backend are compiled for these types and trust what they say of themselves.
+    /// Sealed: kernels of every backend are compiled for these types and rely on their constants.
     pub trait Sealed {}
     impl Sealed for half::f16 {}
     impl Sealed for half::bf16 {}
@@ -81,7 +81,7 @@ pub trait Scalar:
     + bytemuck::Pod
     + 'static
 {
-    /// The type that sums are kept in: `f32` for the 16-bit types, otherwise the type itself.
+    /// The type of sums: `f32` for the 16-bit types, otherwise the type itself.
     type Accum: Arith;
     /// The type's name at run time.
     const DTYPE: DType;
@@ -128,7 +128,7 @@ pub trait Arith: Scalar<Accum = Self> {
     fn plus(self, other: Self) -> Self;
     /// Product.
     fn times(self, other: Self) -> Self;
-    /// `self * a + b`, in one rounding where the target has it.
+    /// `self * a + b`, with one rounding if the target has a fused instruction.
     fn times_plus(self, a: Self, b: Self) -> Self;
     /// Sum that keeps infinity infinite.
     fn plus_saturating(self, other: Self) -> Self;
@@ -138,7 +138,7 @@ pub trait Arith: Scalar<Accum = Self> {
     fn maximum(self, other: Self) -> Self;
 }
 
-/// A type that is summed as it is stored.
+/// Implements [`Scalar`] for a type whose sums have the type itself.
 macro_rules! own_accum {
     ($t:ty, $dtype:ident, $roundoff:expr, from_i64: |$v:ident| $from_i64:expr) => {
         impl Scalar for $t {

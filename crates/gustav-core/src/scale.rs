@@ -4,12 +4,12 @@ use crate::{Arith, Semiring};
 
 /// α and β of C = scale(α, op(A)·B) ⊕ scale(β, C).
 ///
-/// What is not said is the semiring's one for α and its zero for β, so that C is not read.
+/// By default α is the semiring's one, and β its zero, with which C is not read.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Scale<A> {
     /// Factor of the product.
     pub alpha: Option<A>,
-    /// Factor of what C holds before.
+    /// Factor of the previous C.
     pub beta: Option<A>,
 }
 

@@ -22,9 +22,10 @@ pub enum Semiring {
     MaxTimes,
     /// ⊕ is or, ⊗ is and: reachability. Any value other than zero is true, results are 1 or 0.
     OrAnd,
-    /// ⊕ is +, ⊗ takes A's value: sums of A's values where B has an entry.
+    /// ⊕ is +, ⊗ takes A's value: sums of A's values over the entries of B.
     PlusFirst,
-    /// ⊕ is +, ⊗ takes B's value: sums of B's values where A has an entry, A being a pattern.
+    /// ⊕ is +, ⊗ takes B's value: sums of B's values over the entries of A, whose values are
+    /// ignored.
     PlusSecond,
 }
 
@@ -60,7 +61,7 @@ impl Semiring {
         }
     }
 
-    /// The α that changes nothing.
+    /// The neutral α.
     pub fn one<A: Arith>(self) -> A {
         match self {
             Semiring::MinPlus => <MinPlus as StaticSemiring<A>>::one(),
@@ -76,7 +77,7 @@ impl Display for Semiring {
 }
 
 mod sealed {
-    /// Kernels are chosen by [`super::StaticSemiring::KIND`], so what it says has to be true.
+    /// Sealed: kernels are chosen by [`super::StaticSemiring::KIND`], so it must be correct.
     pub trait Sealed {}
     impl Sealed for super::PlusTimes {}
     impl Sealed for super::MinPlus {}
@@ -90,8 +91,8 @@ mod sealed {
     impl Ops for super::Semiring {}
 }
 
-/// A semiring over sums of type `A` that is known when a kernel is compiled. What a semiring does not
-/// say itself is as in the ordinary product.
+/// A semiring over sums of type `A` that is known when a kernel is compiled. The defaults are those
+/// of the ordinary product.
 #[doc(hidden)]
 pub trait StaticSemiring<A: Arith>:
     sealed::Sealed + Copy + Default + Debug + Send + Sync + 'static
@@ -104,7 +105,7 @@ pub trait StaticSemiring<A: Arith>:
     fn zero() -> A {
         <A as crate::Scalar>::zero()
     }
-    /// Identity of [`StaticSemiring::scale`]: the α that changes nothing.
+    /// Identity of [`StaticSemiring::scale`]: the neutral α.
     #[inline(always)]
     fn one() -> A {
         <A as crate::Scalar>::one()
@@ -121,7 +122,7 @@ pub trait StaticSemiring<A: Arith>:
     fn mul_add(a: A, b: A, acc: A) -> A {
         Self::add(acc, Self::mul(a, b))
     }
-    /// What α and β do: times, except in min-plus, where it is plus.
+    /// Applies α or β: by multiplication, in min-plus by addition.
     #[inline(always)]
     fn scale(factor: A, sum: A) -> A {
         factor.times(sum)
@@ -195,7 +196,7 @@ impl<A: Arith> StaticSemiring<A> for MaxTimes {
     }
     #[inline(always)]
     fn scale(factor: A, sum: A) -> A {
-        // An empty maximum stays empty, whatever the sign of the factor.
+        // An empty maximum stays empty, also with a negative factor.
         if sum == A::NEG_INFINITY { sum } else { factor.times(sum) }
     }
 }
@@ -252,21 +253,21 @@ impl<A: Arith> StaticSemiring<A> for PlusSecond {
     }
 }
 
-/// The operations of a semiring that is known when a kernel is compiled (a type that implements
-/// [`StaticSemiring`]) or when it runs ([`Semiring`]).
+/// The operations of a semiring that is known at compile time (a type that implements
+/// [`StaticSemiring`]) or at run time ([`Semiring`]).
 ///
-/// Backends compile their kernels for plus-times, which matters most, and once more for
-/// [`Semiring`], which serves all others.
+/// Backends compile their kernels for plus-times, the most common one, and once more for
+/// [`Semiring`], which covers all others.
 #[doc(hidden)]
 pub trait Ops<A: Arith>: sealed::Ops + Copy + Debug + Send + Sync + 'static {
-    /// Whether this is plus-times, as far as the type says.
+    /// Whether this type is always plus-times.
     const PLUS_TIMES: bool;
 
-    /// The operations of the semiring `kind`; a type that stands for one semiring returns itself.
+    /// The operations of the semiring `kind`; types of one semiring ignore it.
     fn of(kind: Semiring) -> Self;
     /// The value of an empty sum.
     fn zero(self) -> A;
-    /// The factor that changes nothing.
+    /// The neutral factor.
     fn one(self) -> A;
     /// `a ⊕ b`.
     fn add(self, a: A, b: A) -> A;
@@ -274,14 +275,14 @@ pub trait Ops<A: Arith>: sealed::Ops + Copy + Debug + Send + Sync + 'static {
     fn mul(self, a: A, b: A) -> A;
     /// `acc ⊕ (a ⊗ b)`.
     fn mul_add(self, a: A, b: A, acc: A) -> A;
-    /// What α and β do to a sum.
+    /// Applies α or β to a sum.
     fn scale(self, factor: A, sum: A) -> A;
 }
 
-/// Code that is compiled for every semiring and run for one that is known at run time.
+/// Code that is compiled for every semiring; the one that runs is chosen at run time.
 #[doc(hidden)]
 pub trait Visit<A: Arith> {
-    /// What it returns.
+    /// The result.
     type Output;
     /// Runs with the operations `s`.
     fn visit<S: Ops<A>>(self, s: S) -> Self::Output;

@@ -1,4 +1,4 @@
-//! Checks on arrays from outside, each naming the first place that is wrong.
+//! Checks of arrays of the caller; errors name the first position that is wrong.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -10,7 +10,7 @@ const PARALLEL: usize = 1 << 16;
 /// Checks the two arrays of a pattern with `nmajor` rows and `nminor` columns.
 ///
 /// # Errors
-/// [`Error::Length`], [`Error::Offsets`] or [`Error::Index`] for the first place found wrong.
+/// [`Error::Length`], [`Error::Offsets`] or [`Error::Index`] for the first position that is wrong.
 pub fn pattern<I: Index, O: Index>(
     nmajor: usize,
     nminor: usize,
@@ -82,7 +82,7 @@ pub fn length(what: &'static str, expected: usize, found: usize) -> Result<()> {
 }
 
 fn first(len: usize, wrong: impl Fn(usize) -> bool + Sync) -> Option<usize> {
-    // Scan for any fault branch-free first: the common case has none.
+    // First a branch-free scan for any fault: usually there is none.
     let scan = |range: std::ops::Range<usize>| range.fold(false, |any, k| any | wrong(k));
     let chunks = len.div_ceil(PARALLEL);
     let range = |c: usize| c * PARALLEL..len.min((c + 1) * PARALLEL);

@@ -6,9 +6,9 @@ use crate::{Buffer, Csr, CsrView, Index, PatternId, Result, Scalar, validate};
 
 /// Values in the order of a pattern's nonzeros.
 ///
-/// Values that come from a matrix carry the identity of its pattern, and a plan for another
-/// pattern refuses them. A plain slice carries none: its values are in the order of the plan's
-/// nonzeros by the caller's word, and only their number is checked.
+/// Values of a matrix carry the identity of its pattern, and a plan for another pattern rejects
+/// them. A plain slice has no identity: the caller guarantees that its values are in the order of
+/// the plan's nonzeros, and only their number is checked.
 #[derive(Clone, Copy, Debug)]
 pub struct Values<'a, T> {
     slice: &'a [T],
@@ -21,13 +21,13 @@ impl<'a, T> Values<'a, T> {
         Values { slice, pattern: Some(pattern) }
     }
 
-    /// The values alone.
+    /// The values as a slice.
     #[inline(always)]
     pub fn as_slice(self) -> &'a [T] {
         self.slice
     }
 
-    /// The pattern that they belong to, where that is known.
+    /// The pattern that they belong to, if known.
     pub fn pattern_id(&self) -> Option<PatternId> {
         self.pattern
     }

@@ -1,4 +1,4 @@
-//! What this backend offers the planner.
+//! The algorithms that the planner may choose from.
 
 use gustav_core::{Error, Problem, Result};
 use gustav_plan::Algorithm;
@@ -16,12 +16,12 @@ pub struct Entry {
     pub supports: fn(&Problem) -> Result<()>,
 }
 
-/// The refusal to autotune: plans of this backend run nothing while they are made.
+/// The error for a request to autotune: making a plan of this backend runs no trials.
 pub(crate) fn autotune_elsewhere(problem: &Problem) -> Error {
     Error::Unsupported {
         problem: problem.to_string(),
         backend: "autotune or a predictor in a plan of the CPU".into(),
         reason: "making such a plan runs nothing".into(),
-        nearest: "a plan of gustav::Device, which times every algorithm or asks a model".into(),
+        nearest: "a plan of gustav::Device, which times every algorithm or uses a predictor".into(),
     }
 }

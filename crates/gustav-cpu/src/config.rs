@@ -1,4 +1,4 @@
-//! What a plan is asked for, and what it settled on.
+//! The caller's options for a plan, and the configuration that the plan chose.
 
 use std::fmt::Display;
 
@@ -8,33 +8,33 @@ use gustav_plan::Chooser;
 use crate::Threads;
 use crate::arch::Isa;
 
-/// What the caller of a plan decides.
+/// The caller's options for a plan.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     /// Who chooses the algorithm.
     pub chooser: Chooser,
     /// The threads to run on.
     pub threads: Threads,
-    /// The instruction set to use instead of the best one here.
+    /// The instruction set to use; `None` for the best of this machine.
     pub isa: Option<Isa>,
-    /// Rows of B in one tile (`column-panel`), or rows and columns of a block (`csb` of SpMM),
-    /// instead of what the cache suggests; at least 1.
+    /// Rows of B in one tile (`column-panel`), or rows and columns of a block (`csb` of SpMM), at
+    /// least 1; `None` to derive it from the cache size.
     pub tile: Option<usize>,
-    /// Whether SpMM and SpGEMM write C past the caches where they can, instead of when C is larger
-    /// than these.
+    /// Whether SpMM and SpGEMM write C with streaming stores where they can; `None` to do so when C
+    /// is larger than the caches.
     pub streaming: Option<bool>,
-    /// How many nonzeros ahead of their use an SpMM fetches rows of B, instead of what their
-    /// scatter suggests; 0 for not at all.
+    /// How many nonzeros before their use an SpMM prefetches rows of B, 0 for no prefetch; `None`
+    /// to derive it from how scattered the columns are.
     pub ahead: Option<usize>,
     /// Whether entries of an SpGEMM's result that come out as exactly zero are left out.
     pub drop_zeros: bool,
 }
 
 impl Options {
-    /// The instruction set to use: the one asked for, else the best one here.
+    /// The instruction set to use: the requested one, else the best of this machine.
     ///
     /// # Errors
-    /// [`Error::Argument`] when this machine does not have the one asked for.
+    /// [`Error::Argument`] when this machine lacks the requested one.
     pub fn isa(&self) -> Result<Isa> {
         match self.isa {
             Some(isa) if !isa.available() => Err(Error::Argument {
@@ -57,13 +57,13 @@ pub struct Config {
     pub threads: usize,
     /// Rows of B in one tile (`column-panel`), or rows and columns of a block (`csb`).
     pub tile: Option<usize>,
-    /// Whether C is written past the caches.
+    /// Whether C is written with streaming stores.
     pub streaming: bool,
-    /// How many nonzeros ahead of their use rows of B are fetched, 0 for not at all.
+    /// How many nonzeros before their use rows of B are prefetched, 0 for no prefetch.
     pub ahead: usize,
 }
 
-/// The configuration in words, as far as it differs from doing nothing special.
+/// The configuration in words; parameters at their defaults are left out.
 impl Display for Config {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Config { isa, threads, tile, streaming, ahead } = self;
@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_configuration_is_told_in_words() {
+    fn a_configuration_is_displayed_in_words() {
         let isa = Isa::Portable;
         let plain = Config { isa, threads: 1, tile: None, streaming: false, ahead: 0 };
         assert_eq!(plain.to_string(), format!("1 thread, {isa}"));

@@ -1,6 +1,6 @@
 //! Compressed sparse blocks (Buluç et al. 2009; Aktulga et al. 2014): the entries of A by square
-//! blocks, with 16-bit positions in the block. Strips of blocks that share rows make A's
-//! product, strips that share columns make Aᵀ's, each strip a worker's own.
+//! blocks, with 16-bit positions in the block. Products with A take strips of blocks that share
+//! rows, products with Aᵀ strips of blocks that share columns; every strip belongs to one worker.
 
 use std::ops::Range;
 
@@ -39,7 +39,7 @@ pub struct Block {
 /// Largest number of rows and columns of a block: what 16 bits address.
 pub const LARGEST_BLOCK: usize = 1 << 16;
 
-// Strips along the longer side, so that threads find enough of them.
+// Strips along the longer side: enough for all threads.
 const STRIPS: usize = 64;
 const SMALLEST_BLOCK: usize = 256;
 
@@ -49,8 +49,7 @@ pub fn default_block(rows: usize, cols: usize) -> usize {
 }
 
 impl<O: Index> Csb<O> {
-    /// The entries of `a` in blocks of `block` × `block` (at least 1, at most
-    /// [`LARGEST_BLOCK`]; the nearest of these is taken).
+    /// The entries of `a` in blocks of `block` × `block` (clamped to 1 ..= [`LARGEST_BLOCK`]).
     ///
     /// # Errors
     /// [`Error::OutOfMemory`](gustav_core::Error::OutOfMemory).
@@ -90,7 +89,7 @@ impl<O: Index> Csb<O> {
             for row in span.clone() {
                 for (position, c) in a.row_range(row).zip(a.row(row)) {
                     let slot = &mut next[c.to_usize() / block];
-                    // SAFETY: a strip's entries have places of their own.
+                    // SAFETY: the positions of different strips are disjoint.
                     unsafe {
                         to_rows.put(*slot, (row - span.start) as u16);
                         to_cols.put(*slot, (c.to_usize() % block) as u16);
@@ -141,8 +140,8 @@ impl<O: Index> Csb<O> {
         &blocks[start..ends[strip]]
     }
 
-    /// Bounds of `parts` runs of strips with about the same number of entries each: run `p` is
-    /// `bounds[p]..bounds[p + 1]`.
+    /// Cuts the strips into `parts` groups of consecutive strips with about the same number of
+    /// entries each: group `p` is `bounds[p]..bounds[p + 1]`.
     pub fn balanced(&self, transposed: bool, parts: usize) -> Vec<usize> {
         let strips = self.strips(transposed);
         let total = self.positions.len();
@@ -153,7 +152,7 @@ impl<O: Index> Csb<O> {
             while strip < strips {
                 let len: usize =
                     self.strip(transposed, strip).iter().map(|b| b.entries.len()).sum();
-                // A strip goes to the run that holds the larger part of it.
+                // A strip goes to the group that holds the larger part of it.
                 if seen + len / 2 > target {
                     break;
                 }
@@ -215,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn both_sides_visit_every_entry_once_where_it_belongs() {
+    fn row_and_column_strips_visit_every_entry_once() {
         let a = scattered();
         for block in [1, 8, 16, 64, 1 << 20] {
             let csb = Csb::new(&a.view().pattern(), block).unwrap();
@@ -241,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn balanced_runs_cover_all_strips_in_order() {
+    fn balanced_groups_cover_all_strips_in_order() {
         let a = scattered();
         let csb = Csb::new(&a.view().pattern(), 4).unwrap();
         for transposed in [false, true] {

@@ -1,5 +1,5 @@
-//! Blocks of a dense matrix become CSR, into memory that is there already: the three steps of Chen
-//! et al. (2025, §3.3), count, prefix sum, fill, parallel over rows.
+//! Converts blocks of rows of a dense matrix to CSR in memory of the caller, in the three steps of
+//! Chen et al. (2025, §3.3): count, prefix sum, fill; parallel over rows.
 
 use std::ops::Range;
 
@@ -8,13 +8,12 @@ use gustav_core::{DenseView, Error, IndexType, Layout, Result, Scalar};
 
 use crate::Threads;
 
-// Rows that are worth a task of their own.
+// Rows of one parallel task.
 const ROWS: usize = 4;
 
-/// Room for rows in CSR form: one offset more than rows, and as many indices and values as
-/// nonzeros turn up.
+/// Memory for rows in CSR form: one offset more than rows, and capacity for all their nonzeros.
 #[derive(Debug)]
-pub struct Room<'a, T> {
+pub struct CsrRowsMut<'a, T> {
     /// Row offsets.
     pub offsets: &'a mut [u32],
     /// Column indices.
@@ -23,35 +22,35 @@ pub struct Room<'a, T> {
     pub values: &'a mut [T],
 }
 
-/// Writes the nonzeros of rows `rows` of `dense` into `room`, where offsets start at `first`, and
-/// returns how many there are. Allocates nothing.
+/// Writes the nonzeros of rows `rows` of `dense` to `to`, with offsets from `first` on, and returns
+/// how many there are. Allocates nothing.
 ///
 /// # Errors
-/// [`Error::Unsupported`] for a column-major matrix, [`Error::Length`] when the room has another
-/// number of offsets or too few places, [`Error::Overflow`] when offsets or columns pass u32.
+/// [`Error::Unsupported`] for a column-major matrix, [`Error::Length`] when `to` has another number
+/// of offsets or too little capacity, [`Error::Overflow`] when offsets or columns pass u32.
 pub fn compress<T: Scalar>(
     threads: &Threads,
     dense: DenseView<'_, T>,
     rows: Range<usize>,
     first: u32,
-    room: Room<'_, T>,
+    to: CsrRowsMut<'_, T>,
 ) -> Result<usize> {
-    check(&dense, &rows, room.offsets.len())?;
+    check(&dense, &rows, to.offsets.len())?;
     let row = |i: usize| dense.line(rows.start + i);
-    let Room { offsets, indices, values } = room;
+    let CsrRowsMut { offsets, indices, values } = to;
     threads.run(|| {
         parallel::each_mut(&mut offsets[1..], ROWS, |i, count| {
             // At most `columns`, which fit.
             *count = row(i).iter().filter(|v| !v.is_zero()).count() as u32;
         });
         let nnz: u64 = offsets[1..].iter().map(|&c| u64::from(c)).sum();
-        let places = indices.len().min(values.len());
-        if nnz > places as u64 {
+        let capacity = indices.len().min(values.len());
+        if nnz > capacity as u64 {
             let found = usize::try_from(nnz).unwrap_or(usize::MAX);
             return Err(Error::Length {
-                what: "room for nonzeros",
+                what: "capacity for nonzeros",
                 expected: found,
-                found: places,
+                found: capacity,
             });
         }
         if u64::from(first) + nnz > u64::from(u32::MAX) {
@@ -67,7 +66,7 @@ pub fn compress<T: Scalar>(
         parallel::ranges(rows.len(), ROWS, |part| {
             for i in part {
                 let own = (offsets[i] - first) as usize..(offsets[i + 1] - first) as usize;
-                // SAFETY: row i owns the places counted for it, and there are as many.
+                // SAFETY: the rows' ranges are disjoint, and the capacity was checked.
                 unsafe { fill(row(i), to_i.slice(own.clone()), to_v.slice(own)) };
             }
         });
@@ -75,8 +74,8 @@ pub fn compress<T: Scalar>(
     })
 }
 
-/// The nonzeros of a row. Every element is written where the next nonzero goes, and counted when it
-/// is one: there is no branch to mispredict.
+/// The nonzeros of a row. Every element is written to the position of the next nonzero, which
+/// advances if the element is nonzero: no branch can be mispredicted.
 fn fill<T: Scalar>(row: &[T], indices: &mut [u32], values: &mut [T]) {
     let mut at = 0;
     for (j, value) in row.iter().enumerate() {
@@ -123,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn blocks_are_those_of_the_whole() {
+    fn blocks_equal_the_conversion_of_the_whole_matrix() {
         let of = |i: usize, j: usize| {
             if (i * 7 + j * 3).is_multiple_of(5) { (i + j) as f64 } else { 0.0 }
         };
@@ -133,9 +132,10 @@ mod tests {
         for rows in [0..13, 0..4, 4..13, 5..5] {
             let (mut offsets, mut indices, mut values) =
                 (vec![9; rows.len() + 1], vec![9; 117], vec![9.0; 117]);
-            let room = Room { offsets: &mut offsets, indices: &mut indices, values: &mut values };
+            let to =
+                CsrRowsMut { offsets: &mut offsets, indices: &mut indices, values: &mut values };
             let first = whole.offsets()[rows.start];
-            let nnz = compress(&threads, dense.view(), rows.clone(), first, room).unwrap();
+            let nnz = compress(&threads, dense.view(), rows.clone(), first, to).unwrap();
             let own = whole.offsets()[rows.start] as usize..whole.offsets()[rows.end] as usize;
             assert_eq!(nnz, own.len());
             assert_eq!(offsets, whole.offsets()[rows.start..=rows.end]);
@@ -145,11 +145,11 @@ mod tests {
     }
 
     #[test]
-    fn too_little_room_is_an_error() {
+    fn too_little_capacity_is_an_error() {
         let dense = Dense::from_fn(3, 3, Layout::RowMajor, |_, _| 1.0f32).unwrap();
         let (mut offsets, mut indices, mut values) = ([0; 4], [0; 8], [0.0; 8]);
-        let room = Room { offsets: &mut offsets, indices: &mut indices, values: &mut values };
-        let error = compress(&Threads::global(), dense.view(), 0..3, 0, room).unwrap_err();
+        let to = CsrRowsMut { offsets: &mut offsets, indices: &mut indices, values: &mut values };
+        let error = compress(&Threads::global(), dense.view(), 0..3, 0, to).unwrap_err();
         assert!(matches!(error, Error::Length { expected: 9, found: 8, .. }), "{error}");
     }
 }

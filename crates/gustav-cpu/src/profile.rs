@@ -1,4 +1,4 @@
-//! What the planner is told of this machine.
+//! The device profile of this machine.
 
 use std::sync::OnceLock;
 
@@ -10,7 +10,7 @@ use crate::arch::Isa;
 const L2_BYTES: usize = 1 << 20;
 const LLC_BYTES: usize = 32 << 20;
 
-/// This machine as the planner sees it, running on `threads` threads with `isa`.
+/// The profile of this machine with `threads` threads and `isa`.
 pub fn profile(threads: usize, isa: Isa) -> DeviceProfile {
     static CACHES: OnceLock<(usize, usize)> = OnceLock::new();
     let (l2_bytes, llc_bytes) = *CACHES.get_or_init(|| {

@@ -1,9 +1,8 @@
-//! Which nonzeros are mine: the three schedules of Yang, Buluç, Owens 2018 as partitions for CPU
-//! threads.
+//! The three schedules of Yang, Buluç, Owens 2018 as partitions for CPU threads.
 //!
 //! A schedule knows row offsets only, nothing of arithmetic. It cuts the nonzeros into
-//! [`Partition`]s. The holder of a partition finishes the rows that end in it and hands on the sum of
-//! what is left over (the carry-out), which belongs to the row that a later partition finishes.
+//! [`Partition`]s. The worker of a partition finishes the rows that end in it. The nonzeros after
+//! them form the carry-out: a partial sum of a row that a later partition finishes.
 
 use std::ops::Range;
 
@@ -39,7 +38,7 @@ impl Partition {
         self.rows.start + cut..self.rows.end
     }
 
-    /// The nonzeros left over, of row `rows.end`; empty when the partition ends with a row.
+    /// The nonzeros of the carry-out, of row `rows.end`; empty when the partition ends with a row.
     #[inline(always)]
     pub fn carry_out<O: Index>(&self, offsets: &[O]) -> Range<usize> {
         offsets[self.rows.end].to_usize().max(self.nonzeros.start)..self.nonzeros.end
@@ -86,7 +85,8 @@ pub fn nonzero_split<O: Index>(offsets: &[O], parts: usize) -> Vec<Partition> {
             return (rows, nnz);
         }
         let at = cut(nnz, p, parts);
-        // Rows that end at or before the cut; with p = 0 none, so empty leading rows have a home.
+        // Rows that end at or before the cut; none for p = 0, so that empty leading rows belong to
+        // the first partition.
         let row = if p == 0 { 0 } else { offsets[1..].partition_point(|o| o.to_usize() <= at) };
         (row, at)
     })

@@ -1,6 +1,6 @@
-//! A static partition of parts among threads, with work stealing. A thread gets neighbouring parts,
-//! the same ones in every execution, so that what it read and wrote last time is still in its own
-//! caches; when it has done them it steals from the others.
+//! A static partition of parts among threads, with work stealing. A thread gets consecutive parts,
+//! the same ones in every execution, so that their data may still be in its own caches; when it has
+//! finished them, it steals from the others.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -12,7 +12,7 @@ pub(crate) struct StaticPartition {
     ranges: Vec<ThreadRange>,
 }
 
-/// The parts of one thread; on cache lines of its own, because every thread increments its own counter.
+/// The parts of one thread; on cache lines of their own, against false sharing of the counters.
 #[repr(align(128))]
 struct ThreadRange {
     parts: Range<usize>,
@@ -20,7 +20,7 @@ struct ThreadRange {
 }
 
 impl StaticPartition {
-    /// `parts` parts of about the same work to `threads` threads.
+    /// Assigns `parts` parts of about the same work to `threads` threads.
     pub(crate) fn new(parts: usize, threads: usize) -> Self {
         let threads = threads.min(parts).max(1);
         let cut = |t| (parts as u128 * t as u128 / threads as u128) as usize;
@@ -37,8 +37,8 @@ impl StaticPartition {
         self.ranges.len()
     }
 
-    /// Calls `work(thread, part)` once for every part, `thread` below [`StaticPartition::threads`] and on
-    /// one thread at a time; stores past the caches are in order when this returns.
+    /// Calls `work(thread, part)` once for every part, `thread` below [`StaticPartition::threads`]
+    /// and on one thread at a time; streaming stores are visible to all threads when this returns.
     pub(crate) fn run(&mut self, threads: &Threads, work: impl Fn(usize, usize) + Sync) {
         for range in &mut self.ranges {
             *range.next.get_mut() = range.parts.start;
@@ -46,7 +46,8 @@ impl StaticPartition {
         let ranges = &self.ranges;
         threads.each(ranges.len(), |thread| {
             for range in ranges[thread..].iter().chain(&ranges[..thread]) {
-                // A load first keeps the cache line shared once a range is exhausted.
+                // Reading the counter before incrementing it keeps the cache line shared once a
+                // range is exhausted.
                 while range.next.load(Relaxed) < range.parts.end {
                     let part = range.next.fetch_add(1, Relaxed);
                     if part < range.parts.end {

@@ -1,6 +1,5 @@
-//! A pool of threads that wait for work by spinning for a moment before they sleep: a fork and
-//! join costs about a microsecond while calls follow each other closely, where waking sleeping
-//! threads costs tens.
+//! A pool of threads that spin for a moment before they sleep: while calls follow each other
+//! closely, a fork and join costs about a microsecond; waking sleeping threads costs tens.
 
 use std::any::Any;
 use std::cell::UnsafeCell;
@@ -17,7 +16,7 @@ const SPINS: usize = 4000;
 /// The caller and `count - 1` threads of its own.
 pub(crate) struct ThreadPool {
     shared: Arc<Shared>,
-    // A child that was forked has the pool, but none of its threads.
+    // The process that started the threads: a forked child has the pool, but none of its threads.
     process: u32,
     // Held while a job runs.
     busy: Mutex<()>,
@@ -98,9 +97,9 @@ impl ThreadPool {
         self.workers.len() + 1
     }
 
-    /// Runs `work(k)` for every `k` below `parts`, part `k` on thread `k` modulo the pool's
-    /// size, part 0 on the caller. Alone on the caller when the pool is busy with another job
-    /// (of another thread, or the one that this call comes from), and in a child that was forked.
+    /// Runs `work(k)` for every `k` below `parts`, part `k` on thread `k` modulo the pool's size,
+    /// part 0 on the caller. The caller runs all parts when the pool is busy with another job (of
+    /// another thread, or the one that makes this call), and in a forked child.
     pub(crate) fn each<F: Fn(usize) + Sync>(&self, parts: usize, work: F) {
         if self.workers.is_empty() || parts <= 1 || self.is_foreign() {
             return (0..parts).for_each(work);
@@ -132,7 +131,7 @@ impl ThreadPool {
 }
 
 impl ThreadPool {
-    /// Whether another process has the threads.
+    /// Whether the threads belong to another process.
     fn is_foreign(&self) -> bool {
         self.process != std::process::id()
     }
@@ -141,7 +140,7 @@ impl ThreadPool {
 impl Drop for ThreadPool {
     fn drop(&mut self) {
         if self.is_foreign() {
-            // Nothing to wait for, and handles that describe no thread of this process.
+            // In a forked child there are no threads to join: the handles are of the parent's.
             std::mem::forget(std::mem::take(&mut self.workers));
             return;
         }
@@ -221,7 +220,7 @@ impl Shared {
     }
 }
 
-// Nothing is left half done under these locks.
+// Panics leave no inconsistent state under these locks, so poisoning is ignored.
 fn guard<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -266,7 +265,7 @@ mod tests {
     }
 
     #[test]
-    fn a_panic_comes_back_and_the_team_lives() {
+    fn a_panic_is_passed_on_and_the_pool_lives() {
         let pool = ThreadPool::new(2, |_| {}).unwrap();
         for part in 0..2 {
             let caught = catch_unwind(AssertUnwindSafe(|| {

@@ -21,12 +21,12 @@ impl Threads {
         Threads { own: None }
     }
 
-    /// `count` threads of their own; with `pin`, each stays on one of the cores that the
-    /// process may use, as measurements want (ignored where the system cannot pin). The first
-    /// core is left to the calling thread, which does its part of [`Threads::each`].
+    /// `count` threads of their own; with `pin`, each is bound to one of the cores that the process
+    /// may use, for measurements (ignored where the system has no affinity). The first core is left
+    /// to the calling thread, which computes part 0 of [`Threads::each`].
     ///
     /// # Errors
-    /// [`Error::Argument`] for 0 threads or more than the system gives.
+    /// [`Error::Argument`] for 0 threads or more than the system can start.
     pub fn new(count: usize, pin: bool) -> Result<Self> {
         let refuse = |why: String| Error::Argument {
             name: "threads",
@@ -46,7 +46,7 @@ impl Threads {
             }
         };
         let pool = ThreadPool::new(count, pin)
-            .map_err(|e| refuse(format!("a number of threads the system gives ({e})")))?;
+            .map_err(|e| refuse(format!("a number of threads that the system can start ({e})")))?;
         Ok(Threads { own: Some(Arc::new(pool)) })
     }
 
@@ -61,10 +61,10 @@ impl Threads {
         parallel::on(self, work)
     }
 
-    /// Runs `work(k)` for every `k` below `parts`, part `k` on thread `k` where there are as
-    /// many threads as parts, so that a thread reads the same memory again in the next call.
-    /// The calling thread is thread 0; it runs every part where `each` is called within `each`,
-    /// or while another thread's call is running.
+    /// Runs `work(k)` for every `k` below `parts`, part `k` on thread `k` where there are as many
+    /// threads as parts, so that a thread reads the same memory again in the next call. The calling
+    /// thread is thread 0; it runs every part if `each` is called within `each`, or while another
+    /// thread's call is running.
     pub fn each(&self, parts: usize, work: impl Fn(usize) + Sync) {
         let pool = match &self.own {
             Some(pool) => Some(&**pool),
@@ -98,7 +98,7 @@ impl Executor for Threads {
     }
 }
 
-/// The pool of the process-wide pool, none where the system gives no threads.
+/// The threads of the process-wide pool; none where the system can start no threads.
 fn global_pool() -> Option<&'static ThreadPool> {
     static POOL: OnceLock<Option<ThreadPool>> = OnceLock::new();
     POOL.get_or_init(|| ThreadPool::new(rayon::current_num_threads(), |_| {}).ok()).as_ref()
@@ -141,7 +141,7 @@ fn read_affinity() -> Vec<usize> {
 
 #[cfg(target_os = "linux")]
 fn pin_to(core: usize) {
-    // SAFETY: the set is built by the library's own helpers; a refusal leaves the thread free.
+    // SAFETY: the set is built by libc's own macros; if the call fails, the thread is not bound.
     unsafe {
         let mut set: libc::cpu_set_t = std::mem::zeroed();
         libc::CPU_SET(core, &mut set);

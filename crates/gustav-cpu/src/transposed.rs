@@ -1,4 +1,4 @@
-//! Aᵀ for algorithms that go row by row: the pattern is shared, `execute` gathers the values.
+//! Aᵀ for algorithms that process rows: the pattern is shared, `execute` gathers the values.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use gustav_core::{Buffer, CsrView, Index, PatternRef, Result, Scalar, Transposed
 
 use crate::Threads;
 
-/// The transposed pattern and room for the values in its order.
+/// The transposed pattern, and a buffer for the values in its order.
 pub(crate) struct Transposed<T, I: Index, O: Index> {
     pattern: Arc<TransposedPattern<I, O>>,
     values: Buffer<T>,
@@ -44,7 +44,7 @@ impl<T: Scalar, I: Index, O: Index> Transposed<T, I, O> {
         self.view()
     }
 
-    /// Aᵀ with the values it has now.
+    /// Aᵀ with the values of the last [`Transposed::gather`].
     pub(crate) fn view(&self) -> CsrView<'_, T, I, O> {
         let pattern = self.pattern.pattern().view();
         // SAFETY: a valid pattern, and as many values.

@@ -12,8 +12,9 @@ use crate::{
     WinnerGradients,
 };
 
-/// A scalar that this backend multiplies: every [`Scalar`](gustav_core::Scalar). The functions
-/// that make plans belong to the types, so that programs link kernels and do not compile them.
+/// A scalar that this backend multiplies: every [`Scalar`](gustav_core::Scalar). The functions that
+/// make plans are methods of the scalar types, so that kernels are compiled in this crate and not
+/// in the user's.
 pub trait CpuScalar: Dispatch + SpgemmKernels + AttentionKernels {
     #[doc(hidden)]
     fn plan_spmm<'a>(
@@ -129,6 +130,7 @@ macro_rules! compiled {
 
 #[cfg(not(test))]
 compiled!(f16, bf16, f32, f64, i32, i64);
-// Unit tests look into no plan of SpMM or SpMV, and kernels take long to compile a second time.
+// Unit tests use no plan of SpMM or SpMV, so they skip these kernels, which take long to compile a
+// second time.
 #[cfg(test)]
 compiled!(f32);

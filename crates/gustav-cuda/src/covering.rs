@@ -1,6 +1,6 @@
-//! Kernel instantiations compiled without a device. The set has every kernel file; the kernels for any
-//! type and semiring have each type of value with each semiring or, where stated below, with two of
-//! them; targets, index types and tile sizes alternate.
+//! Kernel instantiations compiled without a device. A covering set: it has every kernel file;
+//! kernels for any type and semiring are compiled for each value type with each semiring or, where
+//! stated below, with two of them; targets, index types and tile sizes alternate.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -30,7 +30,7 @@ use crate::{attention, sddmm, softmax, spgemm, spmv};
 const TARGETS: [&str; 5] = ["sm_75", "sm_80", "sm_90", "sm_100", "sm_120"];
 const TYPES: [DType; 6] = [DType::F32, DType::F64, DType::F16, DType::Bf16, DType::I32, DType::I64];
 
-/// An epilogue for every other kernel that may have one.
+/// An epilogue for every second kernel that supports one.
 fn steps(dtype: DType, semiring: Semiring, number: usize) -> u8 {
     let may = semiring == Semiring::PlusTimes && !dtype.is_integer() && number.is_multiple_of(2);
     if may { (number / 2 % 8) as u8 } else { 0 }
@@ -50,7 +50,7 @@ fn lanes(dtype: DType, number: usize) -> sddmm::lanes::Lanes {
     }
 }
 
-/// SDDMM, each request with the number that picks its target.
+/// SDDMM, each request with the number that selects its target.
 fn sddmm(dtype: DType, number: usize) -> [(usize, Request); 6] {
     let bit = |k: usize| number >> k & 1 == 1;
     let index = |wide| if wide { IndexType::U64 } else { IndexType::U32 };
@@ -103,7 +103,7 @@ fn sddmm(dtype: DType, number: usize) -> [(usize, Request); 6] {
         tensor,
     };
     let lists = TileNonzeros::request(index(bit(0)), index(bit(1)), index(bit(2)), shape.0, 64);
-    // The first target's tensor cores take no bf16.
+    // The tensor cores of the first target do not support bf16.
     let later = if tensor && dtype == DType::Bf16 { 1 + number % 4 } else { number };
     [
         (number, split.request()),
@@ -115,7 +115,7 @@ fn sddmm(dtype: DType, number: usize) -> [(usize, Request); 6] {
     ]
 }
 
-/// Attention, in every pass, and softmax.
+/// All passes of attention, and softmax.
 fn attention(dtype: DType, number: usize) -> [Request; 2] {
     use attention::segmented::{Config, Pass, Variant};
     let bit = |k: usize| number >> k & 1 == 1;
@@ -146,7 +146,7 @@ fn attention(dtype: DType, number: usize) -> [Request; 2] {
     [of_rows.request(), of_values.request()]
 }
 
-/// All tiles are full, or all but one, or none is.
+/// Number of full tiles: all, all but one, or none.
 fn whole(tiles: u32, number: usize) -> u32 {
     if number >> 2 & 1 == 1 { tiles } else { (tiles - 1) * (number & 1) as u32 }
 }
@@ -173,7 +173,7 @@ fn types(dtype: DType, semiring: Semiring, tiles: u32, number: usize) -> Types {
     }
 }
 
-/// Max and min, without winners and with those of either type, in the loads of `segmented`; and a gradient.
+/// Max and min, without winners and with winners of both types, with the load widths of `segmented`; and a gradient.
 fn extrema(dtype: DType, number: usize) -> [Request; 4] {
     let plain = Semiring::PlusTimes;
     let copies = [(16, 1, 1, 2), (8, 4, 1, 1), (32, 1, 1, 0)][number % 3];
@@ -237,7 +237,7 @@ fn segmented(dtype: DType, semiring: Semiring, number: usize) -> Request {
     segments(dtype, semiring, number, config)
 }
 
-/// Few lanes that copy several vectors of a row of B each, as the rules have them.
+/// Few lanes that each copy several vectors of a row of B, as the rules choose.
 fn copies(dtype: DType, semiring: Semiring, number: usize) -> Request {
     let (lanes, tiles, stages, chunk, resident) =
         [(8, 4, 1, 2, 1280), (8, 3, 2, 1, 1536), (16, 4, 1, 2, 1024)][number % 3];
@@ -263,7 +263,7 @@ fn several_segments(dtype: DType, semiring: Semiring, number: usize) -> Request 
     segments(dtype, semiring, number, config)
 }
 
-/// What kernels of segments have in common, with one segment per group and several.
+/// The common configuration of kernels with one segment per group and with several.
 fn of_segments(dtype: DType, semiring: Semiring, number: usize) -> Config {
     let bit = |k: usize| number >> k & 1 == 1;
     let atomic = semiring == Semiring::PlusTimes && matches!(dtype, DType::F32 | DType::F64);
@@ -359,7 +359,7 @@ fn binned(file: Source, dtype: DType, semiring: Semiring, number: usize) -> Requ
     spgemm::binned::request(file, types, config, limits)
 }
 
-/// Kernels of formats with padding, each with the number that picks its target.
+/// Kernels of padded formats, each with the number that selects its target.
 fn padded() -> Vec<(usize, Request)> {
     let mut requests = Vec::new();
     for (i, dtype) in [DType::F32, DType::F64].into_iter().enumerate() {
@@ -390,7 +390,7 @@ fn padded() -> Vec<(usize, Request)> {
                 },
                 vector: [16 / dtype.bytes() as u32, 1, 2][j].min(panel / 8),
             };
-            // f16 alone goes back to the first target.
+            // Only f16 is compiled for the first target again.
             let number = if i == 0 { j } else { 1 + (i + j) % 4 };
             requests.push((number, variant.request()));
             requests.push((number, variant.blocks()));
@@ -407,7 +407,7 @@ fn padded() -> Vec<(usize, Request)> {
     requests
 }
 
-/// The set, each with the number that picks its target.
+/// The set; each request with the number that selects its target.
 fn requests() -> Vec<(usize, Request)> {
     let mut requests = Vec::new();
     for (i, dtype) in TYPES.into_iter().enumerate() {
@@ -579,7 +579,7 @@ fn requests() -> Vec<(usize, Request)> {
     requests
 }
 
-/// What `work` makes of every request, on all cores.
+/// The results of `work` for all requests, on all cores.
 fn each<R: Send>(
     requests: &[(usize, Request)],
     work: impl Fn(usize, &Request) -> R + Sync,
@@ -635,7 +635,7 @@ fn covering_set_compiles_for_every_target() {
 
 const SNAPSHOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/kernels/registers-sm_90.txt");
 
-/// Registers and spills of every kernel of the set on sm_90, beside those of the snapshot. With
+/// Compares registers and spills of every kernel of the set on sm_90 with the snapshot. With
 /// `GUSTAV_UPDATE_SNAPSHOT` set, the snapshot is written first.
 #[test]
 #[ignore = "needs the snapshot's NVRTC, and minutes"]
@@ -658,7 +658,7 @@ fn registers_on_sm_90_are_those_of_the_snapshot() {
     assert!(expected == found, "{} lines differ: {changed:#?}", changed.len());
 }
 
-/// A line for each kernel in the assembler's log.
+/// One line for each kernel in the log of ptxas.
 fn resources(log: &str, request: &str) -> Vec<String> {
     let number = |line: &str, before: &str| -> u32 {
         let words = line.split(before).next().unwrap_or_default();

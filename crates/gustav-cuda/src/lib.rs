@@ -1,10 +1,10 @@
-//! Sparse products on NVIDIA GPUs, straight from CSR.
+//! Sparse products on NVIDIA GPUs, directly from CSR.
 //!
-//! Kernels are CUDA C++ (`kernels/`), compiled at run time for the device at hand and cached in a
-//! cache on disk. Nothing of CUDA is needed to build this crate, nor to run it until a device is
-//! asked for: [`Device::cuda`] then says in one line what is missing.
+//! Kernels are CUDA C++ (`kernels/`), compiled at run time for the device in use and cached on
+//! disk. Building this crate needs nothing of CUDA, nor does running it until a device is
+//! requested: [`Device::cuda`] says in one line what is missing.
 //!
-//! The modules stand in groups, and a group uses only those below it: docs/architecture.md lists them.
+//! The modules form layers, and each uses only those below it: docs/architecture.md lists them.
 
 pub mod device;
 #[macro_use]
@@ -26,8 +26,8 @@ mod vendor;
 mod covering;
 
 pub use device::{
-    Device, DeviceBuffer, DeviceSliceMut, Event, Graph, PinnedBuffer, Profile, Stream, memory,
-    pinned, profile, stream,
+    Device, DeviceBuffer, DeviceSliceMut, Event, Graph, PinnedBuffer, Profile, Stream, foreign,
+    memory, pinned, profile, stream,
 };
 pub use launch::{Probe, probe};
 pub use matrix::{DeviceCsr, DeviceDense, DevicePattern, DeviceValues, Entries};

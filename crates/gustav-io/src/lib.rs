@@ -1,5 +1,5 @@
-//! Where matrices come from and go to: files, generators, and with the feature `fetch` the
-//! SuiteSparse Matrix Collection.
+//! Input and output of matrices: files, generators, and with the feature `fetch` the SuiteSparse
+//! Matrix Collection.
 
 #[cfg(feature = "fetch")]
 pub mod fetch;

@@ -142,7 +142,7 @@ fn reals_are_rounded_once() {
         "123456789.123456789",
     ] {
         let file = format!(
-            "%%MatrixMarket matrix coordinate real general\n1 1 1\n1 1 {text}\n% room for eight bytes at a time\n"
+            "%%MatrixMarket matrix coordinate real general\n1 1 1\n1 1 {text}\n% space for eight bytes at a time\n"
         );
         let a: Csr<f32> = parse_csr(file.as_bytes(), &ReadOptions::default()).unwrap();
         assert_eq!(a.values()[0], text.parse::<f32>().unwrap(), "{text}");

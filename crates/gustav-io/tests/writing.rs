@@ -51,12 +51,12 @@ fn names_and_formats_that_do_not_suit() {
     let text = message(write_csr(file("a.npz"), half.view(), &plain));
     assert!(text.contains("bf16") && text.contains("nearest that works: f32"), "{text}");
     assert!(names(folder.path()).is_empty());
-    let told = WriteOptions {
+    let options = WriteOptions {
         format: Some(Format::Npz),
         compression: Some(Compression::Zstd),
         ..Default::default()
     };
-    write_csr(file("no extension"), a.view(), &told).unwrap();
+    write_csr(file("no extension"), a.view(), &options).unwrap();
     assert_eq!(
         read_csr::<f64, u32, u32>(file("no extension"), &ReadOptions::default()).unwrap(),
         a

@@ -1,4 +1,4 @@
-//! Every algorithm by its one name.
+//! The catalog of algorithms and their names.
 
 use std::fmt::Display;
 use std::str::FromStr;
@@ -23,7 +23,7 @@ macro_rules! algorithms {
             /// Every algorithm.
             pub const ALL: &[Algorithm] = &[$(Algorithm::$variant),*];
 
-            /// The one name.
+            /// The name.
             pub const fn name(self) -> &'static str {
                 match self { $(Algorithm::$variant => $name,)* }
             }
@@ -52,17 +52,19 @@ algorithms! {
     MergePath = "merge-path", "Merrill, Garland 2016; Yang, Buluç, Owens 2018, §4", [Spmm, Spmv];
     /// A strip of columns of C per CTA, rows distributed over its warps; column-major.
     OutputStationary = "output-stationary", "row permutations for SpMM on GPUs, §II-B", [Spmm];
-    /// The same over the rows that hold nonzeros.
+    /// The same over the nonempty rows alone.
     Dcsr = "dcsr", "row permutations for SpMM on GPUs, §II-A", [Spmm];
     /// Compressed sparse blocks: one structure multiplies as A and as Aᵀ.
     Csb = "csb", "Aktulga et al. 2014; Yang, Buluç, Owens 2018, §6", [Spmm, Spmv];
     /// Tiles of B rows and panels of B columns, sized to the cache.
     ColumnPanel = "column-panel", "ours, after Yang, Buluç, Owens 2018, §6", [Spmm];
-    /// A tile of B's rows in every multiprocessor, segments of A's rows streaming past.
+    /// A tile of B's rows stays in the shared memory of every multiprocessor; segments of A's rows
+    /// are streamed.
     BStationary = "b-stationary", "ours", [Spmm, Sddmm];
     /// Rows cut into segments, long segments first; all columns of a segment in registers.
     Segmented = "segmented", "ours", [Spmm, Spmv, Softmax, Attention];
-    /// Equal partitions of row starts and nonzeros, found by a search during the product: nothing is planned.
+    /// Partitions with equal numbers of row starts and nonzeros, found by a search during the product: needs no
+    /// inspection.
     EvenShares = "even-shares", "ours", [Spmm, Spmv];
     /// Neighbouring rows with the same pattern share every load of B.
     RowBlock = "row-block", "ours", [Spmm, Sddmm];
@@ -70,11 +72,12 @@ algorithms! {
     SellP = "sell-p", "Anzt, Tomov, Dongarra 2015 (MAGMA)", [Spmm];
     /// ELLPACK with row lengths, several threads a row.
     EllR = "ell-r", "Ortega et al. 2014", [Spmm];
-    /// Row segments that share rows of B through shared memory, and the light rest.
+    /// Row segments that share rows of B through shared memory (heavy), and the remaining nonzeros
+    /// (light).
     HeavyLight = "heavy-light", "Hong et al. 2018", [Spmm];
     /// Vectors of eight rows and one column on tensor cores.
     Tensor = "tensor", "ours", [Spmm];
-    /// A written out with its zeros, and a dense product.
+    /// A as a dense matrix with its zeros, and a dense product.
     Dense = "dense", "cuBLAS; Yang, Buluç, Owens 2018, figure 7", [Spmm];
     /// Whole tiles of a dense product, of which the nonzeros are stored.
     DenseTiles = "dense-tiles", "ours", [Sddmm];
@@ -82,7 +85,7 @@ algorithms! {
     CompressedIndex = "compressed-index", "ours", [Spmv];
     /// The triple loop over dense operands.
     DenseNaive = "dense-naive", "Chen et al. 2025, §4.1.1, §4.2.1", [Spgemm];
-    /// A row at a time into a hash map.
+    /// One row at a time in a hash map.
     HashRows = "hash-rows", "Chen et al. 2025, §4.1.2", [Spgemm];
     /// Persistent CTAs, a row of a dense C in shared memory.
     SharedRow = "shared-row", "Chen et al. 2025, §4.2.2", [Spgemm];
@@ -90,11 +93,12 @@ algorithms! {
     Pipeline = "pipeline", "Chen et al. 2025, §4.3", [Spgemm];
     /// Tiles of B and C, for products larger than a device's memory.
     Tiled = "tiled", "Chen et al. 2025, §7.2", [Spgemm];
-    /// The vendor's own library, named or chosen, never a silent fallback.
+    /// The vendor's library; runs only when named or chosen, never as a silent fallback.
     Vendor = "vendor", "cuSPARSE", [Spmm, Spmv, Spgemm, Sddmm];
-    /// Rows binned by their products, each bin with its accumulator in shared memory.
+    /// Rows binned by their intermediate products; every bin has its own accumulator in shared
+    /// memory.
     Binned = "binned", "ours", [Spgemm];
-    /// Full rows of C with a sum for every column and B packed for them, the others as `binned`.
+    /// Full rows of C with a dense accumulator and B packed for it, the others as `binned`.
     DenseOutput = "dense-output", "ours", [Spgemm];
     /// The entries at the positions of a given pattern alone.
     Masked = "masked", "ours", [Spgemm];

@@ -1,4 +1,4 @@
-//! Choosing by trial: every candidate is timed, the fastest is taken.
+//! Choice by trial: every candidate is timed, the fastest is chosen.
 
 use std::fmt::Display;
 
@@ -17,7 +17,7 @@ impl<C> Timed<C> {
         &self.best.0
     }
 
-    /// These and others, timed alike.
+    /// The union with other candidates, timed in the same way.
     #[must_use]
     pub fn and(self, more: Timed<C>) -> Self {
         let mut all: Vec<(C, f64)> = [self, more].into_iter().flat_map(Timed::into_all).collect();
@@ -37,7 +37,7 @@ impl<C> Timed<C> {
 }
 
 impl<C: Display> Timed<C> {
-    /// Why the fastest is taken.
+    /// Why the fastest was chosen.
     pub fn reason(&self) -> String {
         let (count, ms) = (1 + self.others.len(), self.best.1 * 1e3);
         let mut reason = format!("fastest of {count} timed, {ms:.3} ms");
@@ -48,12 +48,12 @@ impl<C: Display> Timed<C> {
     }
 }
 
-/// `candidates` by the seconds that `time` returns.
+/// `candidates` sorted by the seconds that `time` returns.
 ///
-/// A candidate that does not support the problem, or has not the memory for it, is passed over.
+/// Candidates that do not support the problem, or lack the memory for it, are skipped.
 ///
 /// # Errors
-/// Any other error of `time`; the last refusal when no candidate supports the problem.
+/// Any other error of `time`; the last such error when no candidate is left.
 pub fn timed<C>(
     candidates: impl IntoIterator<Item = C>,
     mut time: impl FnMut(&C) -> Result<f64>,
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn takes_the_fastest_and_passes_over_refusals() {
+    fn takes_the_fastest_and_skips_refusals() {
         let all = timed(Algorithm::ALL.iter().copied(), |a| match *a {
             Algorithm::MergePath => Ok(0.5),
             Algorithm::Csb => Ok(0.25),

@@ -1,4 +1,4 @@
-//! What was chosen, by whom, and why.
+//! Choices of algorithms, and who makes them.
 
 use std::fmt::{Debug, Display};
 use std::str::FromStr;

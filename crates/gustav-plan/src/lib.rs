@@ -1,5 +1,6 @@
-//! Which algorithm, and why: facts about a matrix, the list of algorithms, and the rules that choose
-//! among them. Nothing here runs on a device; backends pass in what they know as values.
+//! The choice of algorithms: facts about a matrix, the catalog of algorithms, and the rules that
+//! choose among them. Nothing here runs on a device; backends describe their devices and
+//! measurements as values.
 
 pub mod algorithm;
 pub mod autotune;

@@ -1,4 +1,4 @@
-//! Numbers that look random and are the same everywhere.
+//! A hash function for pseudorandom numbers that are the same on every machine.
 
 /// Element under hash function number `k`: the finisher of SplitMix64.
 pub(crate) fn mix(element: u64, k: u64) -> u64 {

@@ -1,11 +1,11 @@
-//! What the planner knows of a device, as values.
+//! The planner's description of a device.
 
-/// A device as the planner sees it.
+/// A device as described to the planner.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct DeviceProfile {
     /// The device's name.
     pub name: String,
-    /// Threads (CPU) or streaming multiprocessors (GPU) that work at once.
+    /// Threads (CPU) or multiprocessors (GPU) that run concurrently.
     pub units: usize,
     /// Lanes of a warp, or f32 lanes of a vector register.
     pub lanes: usize,

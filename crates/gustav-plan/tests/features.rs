@@ -144,7 +144,7 @@ fn samples_know_that_favoured_lines_are_met_again() {
     let (off, error) = ((sampled.features.values()[k] - exact[k]).abs(), sampled.errors[k]);
     assert!(
         off <= 2.0 * error && error < 0.6 * exact[k],
-        "off by {off}, told {error} of {}",
+        "off by {off}, stated {error} of {}",
         exact[k]
     );
 }

@@ -1,29 +1,34 @@
-//! Arrays of Python, in place: what NumPy, DLPack and `__array_interface__` describe.
+//! Arrays of Python, in place: what NumPy, DLPack, `__array_interface__` and `__cuda_array_interface__` describe.
 
+use gustav::cuda::{DeviceBuffer, DeviceDense};
 use gustav::{DenseView, DenseViewMut, Layout, Scalar};
-use pyo3::exceptions::{PyNotImplementedError, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
 
 use crate::element::Element;
+use crate::error::Fault;
+use crate::place::{Gpu, Place, elsewhere};
 use crate::{dlpack, interface, numpy};
 
 /// Most dimensions of an array that is taken.
 pub const MOST_DIMENSIONS: usize = 2;
 
-/// An array in host memory that an object of Python owns. It can be read for as long as this lives,
-/// because the object is held.
+/// An array that an object of Python owns. It can be read for as long as this lives, because the object is held; on a
+/// GPU, for as long as that is said of its memory in the order of the call's stream, see [`Array::buffer`].
 pub struct Array {
     /// Named in errors.
     pub name: &'static str,
     pub element: Element,
+    /// The GPU in whose memory it is.
+    pub gpu: Option<u32>,
     pub(crate) data: *mut u8,
     pub(crate) dimensions: usize,
     pub(crate) shape: [usize; MOST_DIMENSIONS],
     /// In bytes.
     pub(crate) strides: [isize; MOST_DIMENSIONS],
     pub(crate) readonly: bool,
-    pub(crate) _owner: Owner,
+    pub(crate) owner: Owner,
 }
 
 /// What keeps the memory of an array.
@@ -36,47 +41,59 @@ unsafe impl Send for Array {}
 unsafe impl Sync for Array {}
 
 impl Array {
-    /// The array that `object` is or describes; `name` stands in errors.
+    /// The array at `place` that `object` is or describes; `name` stands in errors.
     ///
     /// # Errors
-    /// `TypeError` for what is no array, `NotImplementedError` for one in the memory of a device,
-    /// `ValueError` for more than two dimensions.
-    pub fn of(name: &'static str, object: &Bound<'_, PyAny>) -> PyResult<Self> {
+    /// `TypeError` for what is no array, `ValueError` for one that is elsewhere, naming both places, and for more than
+    /// two dimensions.
+    pub fn of(name: &'static str, object: &Bound<'_, PyAny>, place: &Place) -> PyResult<Self> {
+        let found = Self::found(name, object, place)?.ok_or_else(|| {
+            let kind = object.get_type().qualname().map_or_else(|_| "this".into(), |n| n.to_string());
+            PyTypeError::new_err(format!(
+                "{name}: {kind} is not taken; a NumPy array is, and what has __dlpack__, __array_interface__ or \
+                 __cuda_array_interface__"
+            ))
+        })?;
+        place.of(name, found.gpu).map(|()| found)
+    }
+
+    fn found(
+        name: &'static str,
+        object: &Bound<'_, PyAny>,
+        place: &Place,
+    ) -> PyResult<Option<Self>> {
         if let Some(found) = numpy::array(name, object)? {
-            return Ok(found);
+            return Ok(Some(found));
         }
-        if let Some(found) = dlpack::array(name, object)? {
-            return Ok(found);
+        if let Some(found) = dlpack::array(name, object, place)? {
+            return Ok(Some(found));
         }
-        if let Some(found) = interface::array(name, object)? {
-            return Ok(found);
+        if let Some(found) = interface::of_device(name, object, place)? {
+            return Ok(Some(found));
         }
-        Err(PyTypeError::new_err(format!(
-            "{name}: {} is not taken; a NumPy array is, and what has __dlpack__ or \
-             __array_interface__",
-            object.get_type().qualname()?
-        )))
+        interface::array(name, object)
     }
 
     /// As [`Array::of`], of a packed copy where the array has strides that no layout expresses.
     ///
     /// # Errors
     /// As [`Array::of`].
-    pub fn to_read(name: &'static str, object: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let found = Self::of(name, object)?;
+    pub fn to_read(name: &'static str, object: &Bound<'_, PyAny>, place: &Place) -> PyResult<Self> {
+        let found = Self::of(name, object, place)?;
         found.element.value(name)?;
         if found.is_aligned() && found.layout().is_some() {
             return Ok(found);
         }
-        Self::of(name, &packed(object)?)
+        found.on_host()?;
+        Self::of(name, &packed(object)?, place)
     }
 
     /// As [`Array::to_read`] for a vector of values whose elements are neighbours.
     ///
     /// # Errors
     /// As [`Array::to_read`], and `ValueError` for another number of dimensions than one.
-    pub fn vector(name: &'static str, object: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let found = Self::packed_vector(name, object)?;
+    pub fn vector(name: &'static str, object: &Bound<'_, PyAny>, place: &Place) -> PyResult<Self> {
+        let found = Self::packed_vector(name, object, place)?;
         found.element.value(name)?;
         Ok(found)
     }
@@ -85,15 +102,20 @@ impl Array {
     ///
     /// # Errors
     /// As [`Array::of`], and `ValueError` for another number of dimensions than one.
-    pub fn packed_vector(name: &'static str, object: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let found = Self::of(name, object)?;
+    pub fn packed_vector(
+        name: &'static str,
+        object: &Bound<'_, PyAny>,
+        place: &Place,
+    ) -> PyResult<Self> {
+        let found = Self::of(name, object, place)?;
         if found.dimensions != 1 {
             return Err(found.wrong_dimensions("one dimension"));
         }
         if found.is_aligned() && found.is_packed_vector() {
             return Ok(found);
         }
-        Self::of(name, &packed(object)?)
+        found.on_host()?;
+        Self::of(name, &packed(object)?, place)
     }
 
     /// As [`Array::of`] for an array that is written.
@@ -101,8 +123,12 @@ impl Array {
     /// # Errors
     /// As [`Array::of`], and `ValueError` for one that may not be written or has strides that no layout
     /// expresses.
-    pub fn to_write(name: &'static str, object: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let found = Self::of(name, object)?;
+    pub fn to_write(
+        name: &'static str,
+        object: &Bound<'_, PyAny>,
+        place: &Place,
+    ) -> PyResult<Self> {
+        let found = Self::of(name, object, place)?;
         found.element.value(name)?;
         let reason = if found.readonly {
             "it is read-only"
@@ -118,6 +144,18 @@ impl Array {
         )))
     }
 
+    /// Refuses to be read by the CPU where it is on a GPU.
+    fn on_host(&self) -> PyResult<()> {
+        match self.gpu {
+            None => Ok(()),
+            Some(ordinal) => Err(PyValueError::new_err(format!(
+                "{}: on cuda:{ordinal} an array is taken in rows or columns with a leading dimension, its elements \
+                 aligned; give a contiguous copy",
+                self.name
+            ))),
+        }
+    }
+
     /// The shape.
     pub fn shape(&self) -> &[usize] {
         &self.shape[..self.dimensions]
@@ -126,6 +164,11 @@ impl Array {
     /// Number of elements.
     pub fn len(&self) -> usize {
         self.shape().iter().product()
+    }
+
+    /// What keeps the memory.
+    pub fn owner(&self) -> Owner {
+        Python::attach(|py| self.owner.clone_ref(py))
     }
 
     fn is_aligned(&self) -> bool {
@@ -207,6 +250,14 @@ impl Array {
 
     /// The elements of a vector as integers of their width.
     pub(crate) fn raw_slice<T>(&self) -> PyResult<&[T]> {
+        self.on_host()?;
+        self.check_packed::<T>()?;
+        // SAFETY: as many neighbours of this size are in memory that the owner keeps, aligned.
+        Ok(unsafe { std::slice::from_raw_parts(self.pointer(), self.shape[0]) })
+    }
+
+    /// A vector of neighbours of the size of `T`.
+    fn check_packed<T>(&self) -> PyResult<()> {
         if self.dimensions != 1 {
             return Err(self.wrong_dimensions("one dimension"));
         }
@@ -214,8 +265,7 @@ impl Array {
         {
             return Err(PyValueError::new_err(format!("{}: expected a packed array", self.name)));
         }
-        // SAFETY: as many neighbours of this size are in memory that the owner keeps, aligned.
-        Ok(unsafe { std::slice::from_raw_parts(self.pointer(), self.shape[0]) })
+        Ok(())
     }
 
     /// The elements of a vector, to be written.
@@ -236,6 +286,14 @@ impl Array {
     /// # Errors
     /// `TypeError` for another type than int64, `ValueError` for an array that is not packed or is read-only.
     pub fn indices_mut(&mut self) -> PyResult<&mut [u64]> {
+        self.on_host()?;
+        self.check_indices_mut()?;
+        // SAFETY: the rows follow one another in memory that the owner keeps; integers of 64 bits may hold
+        // any number without a sign; operands that overlap were refused.
+        Ok(unsafe { std::slice::from_raw_parts_mut(self.pointer(), self.len()) })
+    }
+
+    fn check_indices_mut(&self) -> PyResult<()> {
         if self.element != Element::Value(gustav::DType::I64) {
             return Err(self.wrong_type::<i64>());
         }
@@ -246,9 +304,7 @@ impl Array {
                 self.name
             )));
         }
-        // SAFETY: the rows follow one another in memory that the owner keeps; integers of 64 bits may hold
-        // any number without a sign; operands that overlap were refused.
-        Ok(unsafe { std::slice::from_raw_parts_mut(self.pointer(), self.len()) })
+        Ok(())
     }
 
     /// The matrix, or a vector as one column.
@@ -256,6 +312,7 @@ impl Array {
     /// # Errors
     /// `TypeError` for elements of another type, `ValueError` for strides that no layout expresses.
     pub fn dense<T: Scalar>(&self) -> PyResult<DenseView<'_, T>> {
+        self.on_host()?;
         let (layout, leading) = self.checked_layout::<T>()?;
         let [rows, columns] = self.matrix();
         // SAFETY: the strides are those of this layout, every element is aligned in memory that the
@@ -269,6 +326,7 @@ impl Array {
     /// # Errors
     /// As [`Array::dense`], and `ValueError` for one that is read-only.
     pub fn dense_mut<T: Scalar>(&mut self) -> PyResult<DenseViewMut<'_, T>> {
+        self.on_host()?;
         let (layout, leading) = self.checked_layout::<T>()?;
         let [rows, columns] = self.matrix();
         if self.readonly {
@@ -277,6 +335,97 @@ impl Array {
         // SAFETY: as above; it may be written, and operands that overlap were refused.
         unsafe { DenseViewMut::from_raw_parts(rows, columns, layout, leading, self.pointer()) }
             .map_err(crate::error::to_python)
+    }
+
+    /// The elements of a vector on a GPU, to be used while this lives in work on the stream of the call.
+    ///
+    /// The memory is given back to its library when the work is queued. That is safe, as the library uses it again in
+    /// the order of the stream: of its current stream, which that of the call is; of any other, the package tells the
+    /// library that memory is in use there, or lets the library's stream wait.
+    ///
+    /// # Errors
+    /// `TypeError` for elements of another type, `ValueError` for an array that is elsewhere or not packed.
+    pub fn buffer<T: Scalar>(&self, gpu: &Gpu) -> Result<DeviceBuffer<T>, Fault> {
+        if self.element != Element::of::<T>() {
+            return Err(self.wrong_type::<T>().into());
+        }
+        self.check_packed::<T>()?;
+        self.on_gpu(gpu, self.shape[0])
+    }
+
+    /// The same, to be written.
+    ///
+    /// # Errors
+    /// As [`Array::buffer`], and `ValueError` for one that is read-only.
+    pub fn buffer_mut<T: Scalar>(&mut self, gpu: &Gpu) -> Result<DeviceBuffer<T>, Fault> {
+        self.writable()?;
+        self.buffer(gpu)
+    }
+
+    /// The indices of a vector on a GPU as integers of their width.
+    ///
+    /// # Errors
+    /// As [`Array::buffer`].
+    pub fn index_buffer<I: gustav::Index>(&self, gpu: &Gpu) -> Result<DeviceBuffer<I>, Fault> {
+        self.check_packed::<I>()?;
+        self.on_gpu(gpu, self.shape[0])
+    }
+
+    /// As [`Array::indices_mut`], on a GPU.
+    ///
+    /// # Errors
+    /// As there, and as [`Array::buffer`].
+    pub fn indices_mut_buffer(&mut self, gpu: &Gpu) -> Result<DeviceBuffer<u64>, Fault> {
+        self.check_indices_mut()?;
+        self.on_gpu(gpu, self.len())
+    }
+
+    /// The matrix on a GPU, or a vector as one column; see [`Array::buffer`].
+    ///
+    /// # Errors
+    /// As [`Array::dense`], and `ValueError` for an array that is elsewhere.
+    pub fn device_dense<T: Scalar>(&self, gpu: &Gpu) -> Result<DeviceDense<T>, Fault> {
+        let (layout, leading) = self.checked_layout::<T>()?;
+        let [rows, columns] = self.matrix();
+        let (lines, length) = match layout {
+            Layout::RowMajor => (rows, columns),
+            Layout::ColumnMajor => (columns, rows),
+        };
+        // What lies behind the last line is not the array's.
+        let span = if self.len() == 0 { 0 } else { (lines - 1) * leading + length };
+        let data = self.on_gpu(gpu, span)?;
+        Ok(DeviceDense::new(rows, columns, layout, leading.max(length), data)?)
+    }
+
+    /// The same, to be written.
+    ///
+    /// # Errors
+    /// As [`Array::device_dense`], and `ValueError` for one that is read-only.
+    pub fn device_dense_mut<T: Scalar>(&mut self, gpu: &Gpu) -> Result<DeviceDense<T>, Fault> {
+        self.writable()?;
+        self.device_dense(gpu)
+    }
+
+    fn writable(&self) -> PyResult<()> {
+        match self.readonly {
+            false => Ok(()),
+            true => Err(PyValueError::new_err(format!("{} is read-only", self.name))),
+        }
+    }
+
+    /// `len` neighbours from the first on, which were found to be the array's.
+    fn on_gpu<T: bytemuck::Pod>(&self, gpu: &Gpu, len: usize) -> Result<DeviceBuffer<T>, Fault> {
+        if self.gpu != Some(gpu.ordinal) {
+            let found = self.gpu.map_or_else(|| "host memory".into(), |k| format!("cuda:{k}"));
+            return Err(elsewhere(self.name, &found, &format!("cuda:{}", gpu.ordinal)).into());
+        }
+        if !self.is_aligned() {
+            self.on_host()?;
+        }
+        let address = if len == 0 { 0 } else { self.data as u64 };
+        // SAFETY: the owner, which is held, has as many neighbours of this size at the address, aligned; what is queued
+        // on them is in the order of the call's stream.
+        Ok(unsafe { DeviceBuffer::borrowed(gpu.on()?, address, len) })
     }
 
     fn checked_layout<T: Scalar>(&self) -> PyResult<(Layout, usize)> {
@@ -355,14 +504,6 @@ fn packed<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     // A copy, which is aligned; `ascontiguousarray` returns what is contiguous as it is.
     let array = py.import(intern!(py, "numpy"))?.getattr(intern!(py, "array"))?;
     array.call1((object,))?.call_method1(intern!(py, "copy"), ("C",))
-}
-
-/// Refuses an array in the memory of a device.
-pub(crate) fn on_device(name: &str, device: &str) -> PyErr {
-    PyNotImplementedError::new_err(format!(
-        "{name}: arrays in the memory of {device} are not taken yet; nearest that works: a copy in \
-         host memory"
-    ))
 }
 
 /// Checks the number of dimensions and brings shape and strides into an [`Array`]'s form.

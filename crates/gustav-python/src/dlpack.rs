@@ -7,8 +7,9 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict};
 
-use crate::array::{Array, dimensions, on_device};
+use crate::array::{Array, dimensions};
 use crate::element::Element;
+use crate::place::{Place, elsewhere};
 
 const PLAIN: &CStr = c"dltensor";
 const VERSIONED: &CStr = c"dltensor_versioned";
@@ -21,6 +22,9 @@ const OWNER: &CStr = c"gustav.taken";
 const CPU: i32 = 1;
 const CUDA_HOST: i32 = 3;
 const ROCM_HOST: i32 = 11;
+// Memory of an NVIDIA GPU, and memory that moves between it and the host.
+const CUDA: i32 = 2;
+const CUDA_MANAGED: i32 = 13;
 // The bit of `flags` for memory that may not be written.
 const READ_ONLY: u64 = 1;
 
@@ -77,7 +81,13 @@ impl Drop for Taken {
 }
 
 /// The tensor that `object` is or exports, if it is a capsule or has `__dlpack__`.
-pub fn array(name: &'static str, object: &Bound<'_, PyAny>) -> PyResult<Option<Array>> {
+///
+/// An object is asked for its tensor in the order of the stream of `place`; a capsule is in that order already.
+pub fn array(
+    name: &'static str,
+    object: &Bound<'_, PyAny>,
+    place: &Place,
+) -> PyResult<Option<Array>> {
     if let Ok(capsule) = object.cast::<PyCapsule>() {
         return read(name, capsule).map(Some);
     }
@@ -87,14 +97,19 @@ pub fn array(name: &'static str, object: &Bound<'_, PyAny>) -> PyResult<Option<A
     }
     let device = object.call_method0(intern!(py, "__dlpack_device__"))?;
     let device: (i32, i32) = device.extract()?;
-    host(name, device)?;
+    // Nothing is asked for that would be refused: exporting may wait for the device.
+    place.of(name, gpu(name, device)?)?;
     let export = || -> PyResult<Bound<'_, PyAny>> {
         let options = PyDict::new(py);
+        if let Place::Gpu(gpu) = place {
+            options.set_item(intern!(py, "stream"), gpu.dlpack())?;
+        }
         options.set_item(intern!(py, "max_version"), (1, 0))?;
         match object.call_method(intern!(py, "__dlpack__"), (), Some(&options)) {
             // Libraries of before DLPack 1.0 know no versions.
             Err(e) if e.is_instance_of::<PyTypeError>(py) => {
-                object.call_method0(intern!(py, "__dlpack__"))
+                options.del_item(intern!(py, "max_version"))?;
+                object.call_method(intern!(py, "__dlpack__"), (), Some(&options))
             }
             other => other,
         }
@@ -113,12 +128,14 @@ pub fn array(name: &'static str, object: &Bound<'_, PyAny>) -> PyResult<Option<A
     read(name, capsule.cast::<PyCapsule>()?).map(Some)
 }
 
-/// Refuses the memory of a device.
-fn host(name: &str, (kind, id): (i32, i32)) -> PyResult<()> {
-    match kind {
-        CPU | CUDA_HOST | ROCM_HOST => Ok(()),
-        2 => Err(on_device(name, &format!("cuda:{id}"))),
-        other => Err(on_device(name, &format!("device {id} of DLPack's kind {other}"))),
+/// The GPU that a device of DLPack is; none for host memory.
+fn gpu(name: &str, (kind, id): (i32, i32)) -> PyResult<Option<u32>> {
+    match (kind, u32::try_from(id)) {
+        (CPU | CUDA_HOST | ROCM_HOST, _) => Ok(None),
+        (CUDA | CUDA_MANAGED, Ok(id)) => Ok(Some(id)),
+        _ => {
+            Err(elsewhere(name, &format!("device {id} of DLPack's kind {kind}"), "reach of gustav"))
+        }
     }
 }
 
@@ -145,7 +162,7 @@ fn read(name: &'static str, capsule: &Bound<'_, PyCapsule>) -> PyResult<Array> {
         } else {
             return Err(wrong("the capsule holds no tensor, or one that was taken from it before"));
         };
-    host(name, (tensor.device_type, tensor.device_id))?;
+    let gpu = gpu(name, (tensor.device_type, tensor.device_id))?;
     let element = match (tensor.code, tensor.bits, tensor.lanes) {
         (0, bits, 1) => Element::of_kind('i', usize::from(bits) / 8),
         (1, bits, 1) => Element::of_kind('u', usize::from(bits) / 8),
@@ -174,5 +191,5 @@ fn read(name: &'static str, capsule: &Bound<'_, PyCapsule>) -> PyResult<Array> {
     }
     let taken = Taken { managed, deleter };
     let owner = PyCapsule::new_with_value(capsule.py(), taken, OWNER)?.into_any().unbind();
-    Ok(Array { name, element, data, dimensions, shape, strides, readonly, _owner: owner })
+    Ok(Array { name, element, gpu, data, dimensions, shape, strides, readonly, owner })
 }

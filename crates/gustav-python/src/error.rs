@@ -15,6 +15,10 @@ pub fn to_python(error: Error) -> PyErr {
     match error.kind() {
         Error::Unsupported { .. } => PyNotImplementedError::new_err(text),
         Error::OutOfMemory { .. } => PyMemoryError::new_err(text),
+        // The extra brings it.
+        Error::NoDevice { .. } if text.contains("NVRTC") => {
+            PyRuntimeError::new_err(format!("{text}; for Python: pip install gustav[cuda]"))
+        }
         Error::NoDevice { .. } | Error::Device { .. } => PyRuntimeError::new_err(text),
         Error::Cancelled { .. } => PyKeyboardInterrupt::new_err(text),
         Error::Io { source, .. } => match source.raw_os_error() {

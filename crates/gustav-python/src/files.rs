@@ -10,7 +10,8 @@ use crate::array::Array;
 use crate::block::Block;
 use crate::element::{Element, with_scalar};
 use crate::error::{Fault, detached};
-use crate::pattern::{Source, with_indices};
+use crate::pattern::{AnyRef, Source, with_indices};
+use crate::place::Place;
 use crate::threads;
 
 type Arrays = (Block, Block, Block, (usize, usize));
@@ -53,8 +54,8 @@ pub fn write(
     pattern: &Bound<'_, PyAny>,
     values: &Bound<'_, PyAny>,
 ) -> PyResult<()> {
-    let source = Source::of(pattern)?;
-    let values = Array::vector("values", values)?;
+    let source = Source::of(pattern, &Place::Host)?;
+    let values = Array::vector("values", values, &Place::Host)?;
     let dtype = values.element.value("values")?;
     let device = threads::device(None)?;
     with_scalar!(dtype, |T| detached(py, move || device.threads().run(|| {

@@ -4,7 +4,10 @@
 //! package in `python/gustav` says what its functions take, and documents them.
 
 mod array;
+mod attention;
 mod block;
+mod device_pattern;
+mod device_spgemm;
 mod dlpack;
 mod element;
 mod error;
@@ -12,6 +15,7 @@ mod files;
 mod interface;
 mod numpy;
 mod pattern;
+mod place;
 mod scale;
 mod sddmm;
 mod softmax;
@@ -38,7 +42,11 @@ fn _gustav(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<spmm::SpmmPlan>()?;
     module.add_class::<sddmm::SddmmPlan>()?;
     module.add_class::<softmax::SoftmaxPlan>()?;
+    module.add_class::<attention::AttentionPlan>()?;
     module.add_class::<spgemm::SpgemmPlan>()?;
+    module.add_class::<device_spgemm::DeviceBlock>()?;
+    module.add_class::<device_spgemm::DeviceSpgemmPlan>()?;
+    module.add_function(wrap_pyfunction!(device_spgemm::spgemm_on_gpu, module)?)?;
     module.add_function(wrap_pyfunction!(spmm::spmm, module)?)?;
     module.add_function(wrap_pyfunction!(spmm::spmv, module)?)?;
     module.add_function(wrap_pyfunction!(sddmm::sddmm, module)?)?;
@@ -46,6 +54,9 @@ fn _gustav(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(files::read, module)?)?;
     module.add_function(wrap_pyfunction!(files::write, module)?)?;
     module.add_function(wrap_pyfunction!(files::devices, module)?)?;
+    module.add_function(wrap_pyfunction!(place::synchronize, module)?)?;
+    module.add_function(wrap_pyfunction!(place::keep_for_capture, module)?)?;
+    module.add_function(wrap_pyfunction!(place::ordinal_of, module)?)?;
     module.add_function(wrap_pyfunction!(threads::set_num_threads, module)?)?;
     module.add_function(wrap_pyfunction!(threads::get_num_threads, module)?)?;
     module.add_function(wrap_pyfunction!(command, module)?)

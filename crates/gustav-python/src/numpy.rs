@@ -92,7 +92,8 @@ fn read(name: &'static str, object: &Bound<'_, PyAny>) -> PyResult<Array> {
     let element = element(object, descr)?;
     let (dimensions, shape, strides) = dimensions(name, shape, Some(strides), element.bytes())?;
     let (readonly, owner) = (flags & WRITEABLE == 0, object.clone().unbind());
-    Ok(Array { name, element, data, dimensions, shape, strides, readonly, _owner: owner })
+    let gpu = None;
+    Ok(Array { name, element, gpu, data, dimensions, shape, strides, readonly, owner })
 }
 
 fn element(object: &Bound<'_, PyAny>, descr: &Descr) -> PyResult<Element> {

@@ -3,23 +3,25 @@
 use std::ops::Range;
 
 use gustav::{Error, Index, Pattern as Owned, PatternRef, PatternView};
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::{PyNotImplementedError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
 use crate::array::Array;
 use crate::block::Block;
+use crate::device_pattern::AnyDevice;
 use crate::element::Element;
 use crate::error::{Fault, catch, detached};
+use crate::place::{Given, Gpu, Place, elsewhere};
 use crate::threads;
 
 /// Runs `$body` with `$p` as the pattern behind one of the enums of this module.
 macro_rules! with_indices {
     ($kind:ident, $any:expr, |$p:ident| $body:expr) => {
         match $any {
-            crate::pattern::$kind::Small($p) => $body,
-            crate::pattern::$kind::Long($p) => $body,
-            crate::pattern::$kind::Large($p) => $body,
+            $kind::Small($p) => $body,
+            $kind::Long($p) => $body,
+            $kind::Large($p) => $body,
         }
     };
 }
@@ -45,22 +47,22 @@ pub enum AnyRef<'a> {
 
 /// Arrays of a sparse matrix in CSR as a call was given them; not validated.
 pub struct Arrays {
-    offsets: Array,
-    indices: Array,
-    shape: (usize, usize),
+    pub(crate) offsets: Array,
+    pub(crate) indices: Array,
+    pub(crate) shape: (usize, usize),
     /// Row offsets of 32 bits beside column indices of 64, widened.
     widened: Option<Vec<u64>>,
 }
 
 /// Which widths arrays have.
 #[derive(Clone, Copy, PartialEq)]
-enum Width {
+pub(crate) enum Width {
     Narrow,
     Wide,
 }
 
 impl Width {
-    fn of(array: &Array) -> PyResult<(Self, bool)> {
+    pub(crate) fn of(array: &Array) -> PyResult<(Self, bool)> {
         match &array.element {
             Element::Value(gustav::DType::I32) => Ok((Width::Narrow, true)),
             Element::Value(gustav::DType::I64) => Ok((Width::Wide, true)),
@@ -83,9 +85,10 @@ impl Arrays {
         indptr: &Bound<'_, PyAny>,
         indices: &Bound<'_, PyAny>,
         shape: &Bound<'_, PyAny>,
+        place: &Place,
     ) -> PyResult<Self> {
-        let offsets = Array::packed_vector("indptr", indptr)?;
-        let indices = Array::packed_vector("indices", indices)?;
+        let offsets = Array::packed_vector("indptr", indptr, place)?;
+        let indices = Array::packed_vector("indices", indices, place)?;
         let shape: (i64, i64) = shape.extract()?;
         let length = |n: i64| {
             usize::try_from(n).map_err(|_| {
@@ -101,7 +104,7 @@ impl Arrays {
             )));
         }
         let widened = match (of_offsets.0, of_indices.0) {
-            (Width::Narrow, Width::Wide) => {
+            (Width::Narrow, Width::Wide) if offsets.gpu.is_none() => {
                 let narrow = offsets.raw_slice::<u32>()?;
                 Some(narrow.iter().map(|offset| u64::from(*offset)).collect())
             }
@@ -208,6 +211,13 @@ impl Extents {
     }
 }
 
+impl Extents {
+    /// Of arrays with these names and addresses.
+    pub fn new(offsets: Range<usize>, indices: Range<usize>) -> Self {
+        Extents([("indptr", offsets), ("indices", indices)])
+    }
+}
+
 impl AnyOwned {
     /// Where the arrays are.
     pub fn extents(&self) -> Extents {
@@ -215,10 +225,10 @@ impl AnyOwned {
             let start = array.as_ptr() as usize;
             start..start + array.len()
         };
-        with_indices!(AnyOwned, self, |p| Extents([
-            ("indptr", of(bytes(p.offsets()))),
-            ("indices", of(bytes(p.indices()))),
-        ]))
+        with_indices!(AnyOwned, self, |p| Extents::new(
+            of(bytes(p.offsets())),
+            of(bytes(p.indices()))
+        ))
     }
 
     /// What products take.
@@ -231,43 +241,107 @@ impl AnyOwned {
     }
 }
 
-/// What a product takes as a pattern: a [`Pattern`], or a tuple of arrays and a shape.
-pub enum Source {
-    Owned(AnyOwned),
-    Arrays(Box<Arrays>),
+/// A pattern in host memory or on a GPU.
+#[derive(Clone)]
+pub enum AnyPattern {
+    Host(AnyOwned),
+    Gpu(AnyDevice),
 }
 
-impl Source {
-    /// The pattern of `object`.
-    ///
-    /// # Errors
-    /// As [`Arrays::new`].
-    pub fn of(object: &Bound<'_, PyAny>) -> PyResult<Self> {
-        if let Ok(pattern) = object.cast::<Pattern>() {
-            return Ok(Source::Owned(pattern.get().inner.clone()));
+impl AnyPattern {
+    /// The GPU that it is on.
+    pub fn gpu(&self) -> Option<u32> {
+        match self {
+            AnyPattern::Host(_) => None,
+            AnyPattern::Gpu(p) => Some(p.ordinal()),
         }
-        let arrays = object.cast::<PyTuple>()?;
-        let (indptr, indices, shape) =
-            (arrays.get_item(0)?, arrays.get_item(1)?, arrays.get_item(2)?);
-        Arrays::new(&indptr, &indices, &shape).map(|arrays| Source::Arrays(Box::new(arrays)))
     }
 
     /// Rows and columns.
     pub fn shape(&self) -> (usize, usize) {
         match self {
-            Source::Owned(p) => with_indices!(AnyOwned, p, |p| (p.nrows(), p.ncols())),
-            Source::Arrays(arrays) => arrays.shape,
+            AnyPattern::Host(p) => with_indices!(AnyOwned, p, |p| (p.nrows(), p.ncols())),
+            AnyPattern::Gpu(p) => p.shape(),
         }
     }
 
-    /// The pattern, validated where it was not.
+    /// Number of nonzeros.
+    pub fn nnz(&self) -> usize {
+        match self {
+            AnyPattern::Host(p) => with_indices!(AnyOwned, p, |p| p.nnz()),
+            AnyPattern::Gpu(p) => p.nnz(),
+        }
+    }
+
+    /// Where the arrays are.
+    pub fn extents(&self) -> Extents {
+        match self {
+            AnyPattern::Host(p) => p.extents(),
+            AnyPattern::Gpu(p) => p.extents(),
+        }
+    }
+
+    /// The pattern, which the CPU reads.
+    ///
+    /// # Errors
+    /// `NotImplementedError` for one on a GPU.
+    pub fn on_host(&self) -> PyResult<&AnyOwned> {
+        match self {
+            AnyPattern::Host(p) => Ok(p),
+            AnyPattern::Gpu(p) => Err(PyNotImplementedError::new_err(format!(
+                "the arrays of a pattern on cuda:{} are not read by the CPU; copy_into copies them",
+                p.ordinal()
+            ))),
+        }
+    }
+}
+
+/// What a product takes as a pattern: a [`Pattern`], or a tuple of arrays and a shape.
+pub enum Source {
+    Owned(AnyPattern),
+    Arrays(Box<Arrays>),
+}
+
+impl Source {
+    /// The pattern of `object` at `place`.
+    ///
+    /// # Errors
+    /// As [`Arrays::new`], and `ValueError` for one that is elsewhere.
+    pub fn of(object: &Bound<'_, PyAny>, place: &Place) -> PyResult<Self> {
+        if let Ok(pattern) = object.cast::<Pattern>() {
+            let pattern = pattern.get().inner.clone();
+            place.of("the pattern", pattern.gpu())?;
+            return Ok(Source::Owned(pattern));
+        }
+        let arrays = object.cast::<PyTuple>()?;
+        let (indptr, indices, shape) =
+            (arrays.get_item(0)?, arrays.get_item(1)?, arrays.get_item(2)?);
+        let arrays = Arrays::new(&indptr, &indices, &shape, place)?;
+        Ok(Source::Arrays(Box::new(arrays)))
+    }
+
+    /// The pattern in host memory, validated where it was not.
     ///
     /// # Errors
     /// As [`Arrays::view`].
     pub fn pattern(&self) -> Result<AnyRef<'_>, Fault> {
         match self {
-            Source::Owned(pattern) => Ok(pattern.to_ref()),
+            Source::Owned(pattern) => Ok(pattern.on_host()?.to_ref()),
             Source::Arrays(arrays) => arrays.view(),
+        }
+    }
+
+    /// The pattern on a GPU, validated where it was not, for work within [`Gpu::between`].
+    ///
+    /// # Errors
+    /// As [`Arrays::on_gpu`].
+    pub fn on_gpu(&self, gpu: &Gpu) -> Result<AnyDevice, Fault> {
+        match self {
+            Source::Owned(AnyPattern::Gpu(pattern)) => Ok(pattern.clone()),
+            Source::Owned(AnyPattern::Host(_)) => {
+                Err(elsewhere("the pattern", "host memory", "that of a GPU").into())
+            }
+            Source::Arrays(arrays) => arrays.on_gpu(gpu),
         }
     }
 
@@ -289,7 +363,7 @@ impl Source {
 /// Where the nonzeros of a sparse matrix are: validated once, and never written.
 #[pyclass(frozen, module = "gustav._gustav")]
 pub struct Pattern {
-    pub inner: AnyOwned,
+    pub inner: AnyPattern,
 }
 
 /// Arrays that another owner keeps, by the caller's promise not to write to them.
@@ -310,57 +384,105 @@ impl AsRef<[u64]> for Kept {
 #[pymethods]
 impl Pattern {
     #[new]
-    #[pyo3(signature = (indptr, indices, shape, copy=true))]
+    #[pyo3(signature = (indptr, indices, shape, copy=true, place=None))]
     fn new(
         py: Python<'_>,
         indptr: &Bound<'_, PyAny>,
         indices: &Bound<'_, PyAny>,
         shape: &Bound<'_, PyAny>,
         copy: bool,
+        place: Given,
     ) -> PyResult<Self> {
-        let arrays = Arrays::new(indptr, indices, shape)?;
-        let device = threads::device(None)?;
-        let inner = detached(py, move || {
-            device.threads().run(|| match copy {
+        let place = Place::new(py, place)?;
+        let arrays = Arrays::new(indptr, indices, shape, &place)?;
+        let device = place.device(None)?;
+        let inner = match &place {
+            Place::Host => AnyPattern::Host(place.run(py, &device, move || match copy {
                 true => arrays.view()?.to_owned(),
                 false => arrays.keep(),
-            })
-        })?;
+            })?),
+            Place::Gpu(gpu) => {
+                gpu.refuse_capture("making a pattern", "a pattern made before the capture")?;
+                AnyPattern::Gpu(place.run(py, &device, || match copy {
+                    true => arrays.copied_to_gpu(gpu),
+                    false => arrays.keep_on_gpu(gpu),
+                })?)
+            }
+        };
         Ok(Pattern { inner })
+    }
+
+    /// The number of the GPU that it is on.
+    #[getter]
+    fn gpu(&self) -> Option<u32> {
+        self.inner.gpu()
     }
 
     /// Rows and columns.
     #[getter]
     fn shape(&self) -> (usize, usize) {
-        with_indices!(AnyOwned, &self.inner, |p| (p.nrows(), p.ncols()))
+        self.inner.shape()
     }
 
     /// Number of nonzeros.
     #[getter]
     fn nnz(&self) -> usize {
-        with_indices!(AnyOwned, &self.inner, |p| p.nnz())
+        self.inner.nnz()
     }
 
-    /// Row offsets, read-only.
+    /// Types of row offsets and column indices, as signed integers of their width.
     #[getter]
-    fn indptr(&self) -> Block {
+    fn index_types(&self) -> (&'static str, &'static str) {
+        let narrow = |bytes| if bytes == 4 { "int32" } else { "int64" };
+        let (offset, index) = match &self.inner {
+            AnyPattern::Host(p) => {
+                with_indices!(AnyOwned, p, |p| (unit(p.offsets()), unit(p.indices())))
+            }
+            AnyPattern::Gpu(p) => p.index_bytes(),
+        };
+        (narrow(offset), narrow(index))
+    }
+
+    /// Row offsets in host memory, read-only.
+    #[getter]
+    fn indptr(&self) -> PyResult<Block> {
         // SAFETY: the clone keeps the arrays, which are never written.
-        with_indices!(AnyOwned, &self.inner, |p| unsafe {
+        Ok(with_indices!(AnyOwned, self.inner.on_host()?, |p| unsafe {
             Block::indices(p.offsets(), true, p.clone())
-        })
+        }))
     }
 
-    /// Column indices, read-only.
+    /// Column indices in host memory, read-only.
     #[getter]
-    fn indices(&self) -> Block {
+    fn indices(&self) -> PyResult<Block> {
         // SAFETY: as above.
-        with_indices!(AnyOwned, &self.inner, |p| unsafe {
+        Ok(with_indices!(AnyOwned, self.inner.on_host()?, |p| unsafe {
             Block::indices(p.indices(), true, p.clone())
-        })
+        }))
+    }
+
+    /// Queues copying the arrays of a pattern on a GPU to vectors there.
+    fn copy_into(
+        &self,
+        py: Python<'_>,
+        indptr: &Bound<'_, PyAny>,
+        indices: &Bound<'_, PyAny>,
+        place: Given,
+    ) -> PyResult<()> {
+        let place = Place::new(py, place)?;
+        place.of("the pattern", self.inner.gpu())?;
+        let offsets = Array::to_write("indptr", indptr, &place)?;
+        let indices = Array::to_write("indices", indices, &place)?;
+        match (&place, &self.inner) {
+            (Place::Gpu(gpu), AnyPattern::Gpu(pattern)) => {
+                Ok(place.within(|| pattern.copy_into(&offsets, &indices, gpu))?)
+            }
+            _ => Err(PyNotImplementedError::new_err("a pattern in host memory is read in place")),
+        }
     }
 
     /// The pattern of the transpose, and for each of its nonzeros the position of the same nonzero in
-    /// this pattern. Made once.
+    /// this pattern, in host memory. Made once.
     fn transposed(&self, py: Python<'_>) -> PyResult<(Pattern, Block)> {
         let device = threads::device(None)?;
         macro_rules! transposed {
@@ -368,50 +490,57 @@ impl Pattern {
                 let made = detached(py, || {
                     device.threads().run(|| $pattern.transposed().map_err(Into::into))
                 })?;
-                let inner = AnyOwned::$kind(made.pattern().clone());
+                let inner = AnyPattern::Host(AnyOwned::$kind(made.pattern().clone()));
                 // SAFETY: the clone keeps the permutation, which is never written.
                 let permutation = unsafe { Block::indices(made.permutation(), true, made.clone()) };
                 Ok((Pattern { inner }, permutation))
             }};
         }
-        match &self.inner {
+        match self.inner.on_host()? {
             AnyOwned::Small(p) => transposed!(p, Small),
             AnyOwned::Long(p) => transposed!(p, Long),
             AnyOwned::Large(p) => transposed!(p, Large),
         }
     }
 
-    /// Whether the columns of every row increase, none twice.
+    /// Whether the columns of every row increase, none twice; in host memory.
     fn is_canonical(&self, py: Python<'_>) -> PyResult<bool> {
-        detached(py, || Ok(with_indices!(AnyOwned, &self.inner, |p| p.view().is_canonical())))
+        let inner = self.inner.on_host()?;
+        detached(py, || Ok(with_indices!(AnyOwned, inner, |p| p.view().is_canonical())))
     }
 
-    /// Whether the arrays hold the same numbers as the pattern.
+    /// Whether the arrays hold the same numbers as the pattern; in host memory.
     fn matches(
         &self,
         py: Python<'_>,
         indptr: &Bound<'_, PyAny>,
         indices: &Bound<'_, PyAny>,
     ) -> PyResult<bool> {
-        let offsets = Array::packed_vector("indptr", indptr)?;
-        let indices = Array::packed_vector("indices", indices)?;
+        let inner = self.inner.on_host()?;
+        let offsets = Array::packed_vector("indptr", indptr, &Place::Host)?;
+        let indices = Array::packed_vector("indices", indices, &Place::Host)?;
         let same = |p: &[u8], of: &Array| -> bool {
             let len = of.len() * of.element.bytes();
             // An empty array may be at no address.
             if len == 0 || p.len() != len {
                 return p.len() == len;
             }
-            // SAFETY: as many bytes as the vector has, in memory that its owner keeps.
+            // SAFETY: as many bytes as the vector has, in host memory that its owner keeps.
             p == unsafe { std::slice::from_raw_parts(of.data.cast_const(), len) }
         };
         detached(py, || {
             catch(|| {
-                Ok(with_indices!(AnyOwned, &self.inner, |p| {
+                Ok(with_indices!(AnyOwned, inner, |p| {
                     same(bytes(p.offsets()), &offsets) && same(bytes(p.indices()), &indices)
                 }))
             })
         })
     }
+}
+
+/// Bytes of an element.
+fn unit<I>(_: &[I]) -> usize {
+    size_of::<I>()
 }
 
 /// The bytes of an array.

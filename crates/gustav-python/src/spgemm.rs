@@ -12,17 +12,25 @@ use crate::array::Array;
 use crate::block::Block;
 use crate::element::{Element, with_scalar};
 use crate::error::{Fault, catch, detached};
-use crate::pattern::{AnyOwned, AnyRef, Pattern, Source};
+use crate::pattern::{AnyOwned, AnyPattern, AnyRef, Pattern, Source};
+use crate::place::Place;
 use crate::scale::{Factors, semiring};
 use crate::threads;
 
 /// How a product is computed.
 #[derive(Clone)]
-struct Options {
-    transpose: bool,
-    semiring: gustav::Semiring,
-    sorted: bool,
-    deterministic: bool,
+pub struct Options {
+    pub transpose: bool,
+    pub semiring: gustav::Semiring,
+    pub sorted: bool,
+    pub deterministic: bool,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        let semiring = gustav::Semiring::PlusTimes;
+        Options { transpose: false, semiring, sorted: true, deterministic: false }
+    }
 }
 
 type Arrays = (Block, Block, Block);
@@ -43,10 +51,10 @@ pub fn spgemm(
     deterministic: bool,
     threads: Option<usize>,
 ) -> PyResult<Arrays> {
-    let (a, b) = (Source::of(pattern_of_a)?, Source::of(pattern_of_b)?);
-    let mask = mask.map(Source::of).transpose()?;
-    let values_of_a = Array::vector("values of a", values_of_a)?;
-    let values_of_b = Array::vector("values of b", values_of_b)?;
+    let (a, b) = (Source::of(pattern_of_a, &Place::Host)?, Source::of(pattern_of_b, &Place::Host)?);
+    let mask = mask.map(|mask| Source::of(mask, &Place::Host)).transpose()?;
+    let values_of_a = Array::vector("values of a", values_of_a, &Place::Host)?;
+    let values_of_b = Array::vector("values of b", values_of_b, &Place::Host)?;
     let dtype = values_of_a.element.value("values of a")?;
     let factors = Factors::new(alpha, None, dtype)?;
     let semiring = semiring(semiring_name)?;
@@ -80,7 +88,8 @@ pub fn spgemm(
     })))
 }
 
-fn other_indices() -> Fault {
+/// The refusal of operands whose indices differ in their types.
+pub fn other_indices() -> Fault {
     PyTypeError::new_err("indices of the operands differ in their types; give all of them in one")
         .into()
 }
@@ -158,8 +167,8 @@ impl SpgemmPlan {
         calls: u64,
     ) -> PyResult<Self> {
         let dtype = Element::named(dtype).value("dtype")?;
-        let (a, b) = (a.get().inner.clone(), b.get().inner.clone());
-        let mask = mask.map(|mask| mask.get().inner.clone());
+        let host = |p: &Bound<'_, Pattern>| p.get().inner.on_host().cloned();
+        let (a, b, mask) = (host(a)?, host(b)?, mask.map(host).transpose()?);
         let device = threads::device(None)?;
         let plan = with_scalar!(dtype, |T| detached(py, move || device.threads().run(|| {
             let plan: Box<dyn AnyPlan> = match (a, b, mask) {
@@ -195,13 +204,13 @@ impl SpgemmPlan {
         values_of_a: &Bound<'_, PyAny>,
         values_of_b: &Bound<'_, PyAny>,
     ) -> PyResult<(Pattern, Block)> {
-        let a = Array::vector("values of a", values_of_a)?;
-        let b = Array::vector("values of b", values_of_b)?;
+        let a = Array::vector("values of a", values_of_a, &Place::Host)?;
+        let b = Array::vector("values of b", values_of_b, &Place::Host)?;
         let (inner, values) = detached(py, || {
             let mut plan = self.plan.lock().unwrap_or_else(PoisonError::into_inner);
             catch(|| plan.execute(&a, &b))
         })?;
-        Ok((Pattern { inner }, values))
+        Ok((Pattern { inner: AnyPattern::Host(inner) }, values))
     }
 }
 

@@ -1,4 +1,4 @@
-//! One product to be measured, and the choice of some of them.
+//! A case: one product to be measured; and filters of cases.
 
 use std::fmt::Display;
 use std::str::FromStr;
@@ -7,20 +7,21 @@ use gustav_core::{DType, Error, Operation, Result};
 
 use crate::{Layouts, Mask};
 
-/// One product on one matrix: what the engines are timed on.
+/// One product on one matrix, on which engines are timed.
 #[derive(
     Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, serde::Serialize, serde::Deserialize,
 )]
 pub struct Case {
     /// Name of the matrix.
     pub matrix: String,
-    /// Name of the operation: `spmm`, `spmv` or `spgemm`.
+    /// Name of the operation: `spmm`, `spmv`, `spgemm`, `sddmm` or `attention`; followed by `-gradients` for the
+    /// gradients of one.
     pub operation: String,
-    /// Columns of B and C (SpMM), 1 for SpMV, 0 for SpGEMM.
+    /// Columns of B and C (SpMM), of X and Y (SDDMM), of a head (attention); 1 for SpMV, 0 for SpGEMM.
     pub columns: usize,
     /// Name of the type of the values.
     pub dtype: String,
-    /// Whether rows of the product must come out sorted (SpGEMM).
+    /// Whether rows of the product must be sorted (SpGEMM).
     pub sorted: bool,
     /// Name of the layouts of B and C (SpMM).
     #[serde(default = "row_major", skip_serializing_if = "is_row_major")]
@@ -28,7 +29,21 @@ pub struct Case {
     /// Name of the mask under which C is computed (SpGEMM); empty for all of C.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub mask: String,
+    /// Heads of an attention.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub heads: usize,
 }
+
+fn one() -> usize {
+    1
+}
+
+fn is_one(count: &usize) -> bool {
+    *count == 1
+}
+
+/// What follows the name of an operation in the name of its gradients.
+const GRADIENTS: &str = "-gradients";
 
 fn row_major() -> String {
     Layouts::RowMajor.name().into()
@@ -39,7 +54,7 @@ fn is_row_major(layout: &String) -> bool {
 }
 
 impl Case {
-    /// A case of the typed names, row-major and not sorted.
+    /// A case, row-major and not sorted.
     pub fn new(matrix: &str, operation: Operation, columns: usize, dtype: DType) -> Self {
         Case {
             matrix: matrix.into(),
@@ -49,7 +64,25 @@ impl Case {
             sorted: false,
             layout: row_major(),
             mask: String::new(),
+            heads: 1,
         }
+    }
+
+    /// The gradients of the same.
+    #[must_use]
+    pub fn gradients(self) -> Self {
+        Case { operation: self.operation + GRADIENTS, ..self }
+    }
+
+    /// The operation, where a case of gradients stands for what they are of.
+    pub(crate) fn product(&self) -> &str {
+        self.operation.strip_suffix(GRADIENTS).unwrap_or(&self.operation)
+    }
+
+    /// The same of so many heads.
+    #[must_use]
+    pub fn heads(self, heads: usize) -> Self {
+        Case { heads, ..self }
     }
 
     /// The same with rows sorted, or not.
@@ -74,11 +107,12 @@ impl Case {
 impl Display for Case {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} {} {}", self.matrix, self.operation, self.dtype)?;
-        match self.operation.as_str() {
+        match self.product() {
             "spmm" if !is_row_major(&self.layout) => {
                 write!(f, " n={} {}", self.columns, self.layout)
             }
             "spmm" | "sddmm" => write!(f, " n={}", self.columns),
+            "attention" => write!(f, " n={}, heads={}", self.columns, self.heads),
             "spgemm" => {
                 f.write_str(if self.sorted { " sorted" } else { " unsorted" })?;
                 if self.mask.is_empty() { Ok(()) } else { write!(f, " mask={}", self.mask) }
@@ -88,8 +122,8 @@ impl Display for Case {
     }
 }
 
-/// A part of a suite: `op=spmm,n=8|32,dtype=f32,matrix=dlmc*`. Every key that is given must
-/// match; `|` separates alternatives, `*` in one stands for any text.
+/// A part of a suite: `op=spmm,n=8|32,dtype=f32,matrix=dlmc*`. Every given key must match; `|`
+/// separates alternatives, `*` in one stands for any text.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Filter {
     rules: Vec<(Key, Vec<String>)>,
@@ -103,25 +137,27 @@ enum Key {
     Matrix,
     Order,
     Layout,
+    Heads,
 }
 
-const KEYS: [(&str, Key); 6] = [
+const KEYS: [(&str, Key); 7] = [
     ("op", Key::Operation),
     ("n", Key::Columns),
     ("dtype", Key::DType),
     ("matrix", Key::Matrix),
     ("order", Key::Order),
     ("layout", Key::Layout),
+    ("heads", Key::Heads),
 ];
 
 impl Filter {
-    /// Whether `case` is part of the choice. `n` is compared for SpMM and SDDMM only, `order` for SpGEMM,
-    /// `layout` for SpMM.
+    /// Whether `case` is part of the choice. `n` is compared for SpMM, SDDMM and attention only, `order` for SpGEMM,
+    /// `layout` for SpMM, `heads` for attention.
     pub fn matches(&self, case: &Case) -> bool {
         self.rules.iter().all(|(key, any)| {
             let found = match key {
                 Key::Operation => case.operation.clone(),
-                Key::Columns if ["spmm", "sddmm"].contains(&case.operation.as_str()) => {
+                Key::Columns if ["spmm", "sddmm", "attention"].contains(&case.product()) => {
                     case.columns.to_string()
                 }
                 Key::DType => case.dtype.clone(),
@@ -130,20 +166,21 @@ impl Filter {
                     (if case.sorted { "sorted" } else { "unsorted" }).into()
                 }
                 Key::Layout if case.operation == "spmm" => case.layout.clone(),
-                Key::Columns | Key::Order | Key::Layout => return true,
+                Key::Heads if case.product() == "attention" => case.heads.to_string(),
+                Key::Columns | Key::Order | Key::Layout | Key::Heads => return true,
             };
             any.iter().any(|pattern| glob(pattern, &found))
         })
     }
 
-    /// Whether any product with so many columns may be part of the choice.
+    /// Whether a product with `columns` columns can match.
     pub fn admits_columns(&self, columns: usize) -> bool {
         let text = columns.to_string();
         let named = self.rules.iter().filter(|(key, _)| *key == Key::Columns);
         named.into_iter().all(|(_, any)| any.iter().any(|pattern| glob(pattern, &text)))
     }
 
-    /// Whether any case of the matrix may be part of the choice.
+    /// Whether a case of the matrix can match.
     pub fn admits_matrix(&self, name: &str) -> bool {
         let named = self.rules.iter().filter(|(key, _)| *key == Key::Matrix);
         named.into_iter().all(|(_, any)| any.iter().any(|pattern| glob(pattern, name)))
@@ -161,7 +198,9 @@ impl FromStr for Filter {
             found.ok_or_else(|| Error::Argument {
                 name: "only",
                 found: part.into(),
-                expected: "op=, n=, dtype=, matrix=, order= or layout=, separated by commas".into(),
+                expected:
+                    "op=, n=, dtype=, matrix=, order=, layout= or heads=, separated by commas"
+                        .into(),
             })
         };
         let parts = text.split(',').filter(|p| !p.trim().is_empty());

@@ -1,4 +1,4 @@
-//! What hardware counters said of kernels, as `bench/paper_a_ncu.py` writes it down.
+//! Hardware counters of kernels, as `bench/paper_a_ncu.py` writes them.
 
 use std::path::Path;
 
@@ -19,12 +19,12 @@ pub struct Counters {
     pub algorithm: String,
     /// Name of the GPU.
     pub gpu: String,
-    /// Warps on a multiprocessor over those that it could hold, while it was busy; `None` where the
-    /// profiler gave no number.
+    /// Warps on a multiprocessor over its maximum, while it was busy; `None` if the profiler gave
+    /// no number.
     pub occupancy: Option<f64>,
     /// Lanes that took part in an instruction over those of a warp.
     pub warp_efficiency: Option<f64>,
-    /// Instructions of a multiprocessor in a cycle in which it was busy.
+    /// Instructions of a multiprocessor per cycle in which it was busy.
     pub ipc: Option<f64>,
 }
 
@@ -87,7 +87,7 @@ fn parse(text: &str) -> Result<Vec<Counters>> {
     Ok(found)
 }
 
-/// The cells of a line; those that hold commas stand between quotes.
+/// The cells of a line; those with commas are quoted.
 fn cells(line: &str) -> Vec<String> {
     let (mut found, mut quoted) = (vec![String::new()], false);
     for c in line.chars() {

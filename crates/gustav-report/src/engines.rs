@@ -1,17 +1,23 @@
-//! Engines as records name them.
+//! Names of engines in records.
 
-/// The CPU libraries that the project measures itself against.
+/// The vendor libraries on CPUs that the targets of the project refer to.
 pub const VENDORS: [&str; 2] = ["mkl", "graphblas"];
 
 /// Algorithms of cuSPARSE.
 pub const CUSPARSE: [&str; 4] =
     ["cusparse-default", "cusparse-alg1", "cusparse-alg2", "cusparse-alg3"];
 
-/// cuBLAS: its product of dense matrices, over A with its zeros written out beforehand.
+/// cuSPARSE in whole programs: the fastest of its algorithms for every product, found by a trial.
+pub const CUSPARSE_BEST: &str = "cusparse";
+
+/// cuBLAS: its product of dense matrices, with A converted to dense beforehand.
 pub const CUBLAS: &str = "cublas";
 
-/// What is asked of gustav where it chooses the algorithm itself.
+/// The requests for which Gustav chooses the algorithm.
 pub const CHOOSERS: [&str; 3] = ["auto", "once", "predictor"];
+
+/// Three products in place of an attention: SDDMM, softmax, SpMM.
+pub const UNFUSED: &str = "unfused";
 
 /// `auto` without the mask of the others.
 pub const WHOLE: &str = "whole";

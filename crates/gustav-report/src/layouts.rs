@@ -12,7 +12,7 @@ pub enum Layouts {
     RowMajor,
     /// Both column-major.
     ColumnMajor,
-    /// B row-major and C column-major, as `csrmm2` of old cuSPARSE had them.
+    /// B row-major and C column-major, as in `csrmm2` of earlier cuSPARSE.
     RowToColumnMajor,
 }
 
@@ -47,9 +47,9 @@ impl Layouts {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mask {
-    /// Those where A has an entry.
+    /// Those at which A has an entry.
     Own,
-    /// Those where C has an entry, but for a sixteenth of them.
+    /// All entries of C without one in sixteen.
     Most,
 }
 

@@ -1,6 +1,5 @@
-//! What do the measurements say? Records, in files of JSON lines; what they say beside each other;
-//! tables and figures of that, and a page of both. Nothing is measured here, and no engine is known
-//! but by its name in records.
+//! Analyses benchmark results: records in files of JSON lines, comparisons of them, tables and
+//! figures, and an HTML page of both. Nothing is measured here; engines are only names in records.
 //!
 //! ```no_run
 //! use gustav_report::{Report, read_records};
@@ -38,7 +37,7 @@ pub use analysis::{
 };
 pub use case::{Case, Filter};
 pub use counters::{Counters, read as read_counters};
-pub use engines::{CHOOSERS, CUBLAS, CUSPARSE, VENDORS, WHOLE};
+pub use engines::{CHOOSERS, CUBLAS, CUSPARSE, CUSPARSE_BEST, UNFUSED, VENDORS, WHOLE};
 pub use layouts::{Layouts, Mask};
 pub use machine::{Gpu, Machine};
 pub use record::{Record, Stage, Status, parse as parse_records, read as read_records};

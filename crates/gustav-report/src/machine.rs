@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The processor, as far as the system tells.
+/// The processor, as far as the system reports it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Machine {
     /// Name of the processor.
@@ -17,7 +17,7 @@ pub struct Machine {
     pub system: String,
 }
 
-/// The GPU, as far as its driver tells, and what its memory was measured to give.
+/// The GPU, as reported by its driver, and the measured bandwidths of its memory.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Gpu {
     /// Name of the device.
@@ -36,8 +36,8 @@ pub struct Gpu {
     pub memory_clock_mhz: usize,
     /// The driver's CUDA version, for example 13000.
     pub driver: i32,
-    /// Bytes per second that a copy moves, reading and writing counted.
+    /// Bytes per second of a copy, counting reads and writes.
     pub copy_bandwidth: f64,
-    /// Bytes per second that L2 gives of what it holds.
+    /// Bytes per second that are read from L2.
     pub l2_bandwidth: f64,
 }

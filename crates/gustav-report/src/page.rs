@@ -1,4 +1,4 @@
-//! The page: one file, no script, light or dark as its reader prefers.
+//! The HTML page: one file without scripts, light or dark by the reader's preference.
 
 use std::fmt::Write;
 
@@ -30,20 +30,20 @@ figure svg{width:100%;height:auto;max-width:36rem}
 figcaption{font-size:.9rem;max-width:36rem}
 ";
 
-/// Figures of a family that the page shows at most.
+/// Most figures of a family on the page.
 const SHOWN: usize = 6;
 
-/// What a page is made of.
+/// The parts of a page.
 pub(crate) struct Page<'a> {
-    /// What the records are, in a sentence.
+    /// A sentence that describes the records.
     pub about: String,
-    /// Tables with the files beside the page.
+    /// Tables.
     pub tables: &'a [Table],
-    /// Families of figures with the files beside the page.
+    /// Families of figures.
     pub chapters: &'a [Chapter],
-    /// Figures that the records do not fill, and what they need.
+    /// Families of figures that the records do not fill, and what they need.
     pub absent: &'a [(&'static str, &'static str)],
-    /// The folder of the files, as seen from the page.
+    /// The folder of the files of tables and figures, relative to the page.
     pub folder: &'a str,
 }
 
@@ -88,7 +88,7 @@ impl Page<'_> {
         Ok(out)
     }
 
-    /// The fullest figures of a family, and the names of the others with their files.
+    /// The figures of a family with the most marks, and links to the files of the others.
     fn chapter(&self, out: &mut String, chapter: &Chapter) -> Result<()> {
         let id = slug(chapter.name);
         let _ = writeln!(out, "<section id=\"{id}\"><h2>{}</h2>", escaped(chapter.name));

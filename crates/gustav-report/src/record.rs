@@ -1,4 +1,4 @@
-//! What was measured: one JSON line per engine and case.
+//! Records of measurements: one JSON line per engine and case.
 
 use std::collections::BTreeMap;
 use std::io::BufRead;
@@ -9,18 +9,18 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Case, Gpu, Machine, quantile};
 
-/// How a measurement ended.
+/// The outcome of a measurement.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Status {
-    /// Right, and timed.
+    /// Correct, and timed.
     #[default]
     Ok,
-    /// A result that the oracle refuses: it has no time.
+    /// Rejected by the oracle; it has no time.
     Wrong,
-    /// The engine gave up, with its words in `message`.
+    /// The engine failed, with its error in `message`.
     Failed,
-    /// Not tried, with the reason in `message`.
+    /// Not run, with the reason in `message`.
     Skipped,
 }
 
@@ -31,7 +31,7 @@ pub struct Stage {
     pub lane: String,
     /// What was done.
     pub name: String,
-    /// When it began.
+    /// When it started.
     pub start_ms: f64,
     /// When it ended.
     pub end_ms: f64,
@@ -40,7 +40,7 @@ pub struct Stage {
 /// One engine on one case. Times in milliseconds; `None` where a quantity has no meaning.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Record {
-    /// The suite that asked.
+    /// The suite.
     pub suite: String,
     /// The case.
     #[serde(flatten)]
@@ -64,34 +64,34 @@ pub struct Record {
     /// Stored entries of the mask of an SpGEMM.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub nnz_mask: Option<u64>,
-    /// Who computed: `gustav`, or the name of a peer.
+    /// `gustav`, or the name of a peer.
     pub engine: String,
-    /// What was asked of the engine: an algorithm, `auto`, or `default`.
+    /// The requested algorithm, `auto`, or `default`.
     pub algorithm: String,
-    /// The algorithm that ran, where the engine says so.
+    /// The algorithm that ran, if the engine reports it.
     pub chosen: Option<String>,
-    /// Why, in the engine's words.
+    /// The engine's reason for it.
     pub reason: Option<String>,
-    /// How it ended.
+    /// The outcome.
     pub status: Status,
-    /// What went wrong.
+    /// The error or reason.
     pub message: Option<String>,
     /// Time to plan, inspect or convert, before the first execution.
     pub plan_ms: Option<f64>,
-    /// Time to count the features of A on the host, where an engine takes rows in an order (GPUs).
+    /// Time to compute the features of A on the host, for engines with a row order (GPUs).
     pub features_ms: Option<f64>,
     /// Median time of one execution. An SpGEMM includes all symbolic work.
     pub execute_ms: Option<f64>,
-    /// Median time with warm caches, where `execute_ms` is with cold ones.
+    /// Median time with warm caches, if `execute_ms` is with cold ones.
     pub hot_ms: Option<f64>,
-    /// Sets of operands that alternated on a GPU, executions following one another; caches were emptied before
-    /// single executions where there are none.
+    /// Number of sets of operands, on a GPU, between which back-to-back executions alternated;
+    /// `None` if caches were flushed before single executions instead.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sets: Option<usize>,
-    /// Median time of a single execution after caches were emptied, where sets of operands alternated.
+    /// Median time of a single execution after a flush of caches, if sets of operands alternated.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub single_ms: Option<f64>,
-    /// Part of `execute_ms` that brings the values of A into an order of the algorithm's own (GPUs).
+    /// Part of `execute_ms` that converts the values of A to the algorithm's format (GPUs).
     pub convert_ms: Option<f64>,
     /// Time to move A and B to a GPU.
     pub transfer_ms: Option<f64>,
@@ -101,40 +101,45 @@ pub struct Record {
     pub upper_ms: Option<f64>,
     /// Median time of an execution that reuses the symbolic work of a plan (SpGEMM).
     pub reuse_ms: Option<f64>,
-    /// Median time of the products in one run of a program, whose whole time is `execute_ms`.
+    /// Median time of the products in one run of a program; `execute_ms` is the whole run.
     pub product_ms: Option<f64>,
     /// Most bytes of a GPU's memory in use during an SpGEMM, operands and C included.
     pub peak_memory: Option<u64>,
-    /// Bytes of the operands and twice those of C, which `peak_memory` should not pass.
+    /// Bytes of the operands and twice those of C, which `peak_memory` should not exceed.
     pub memory_bar: Option<u64>,
     /// Rounds in which this engine was timed.
     pub rounds: usize,
     /// Executions timed in each round; their median is one sample.
     pub repeats: usize,
-    /// The fastest right peer of the same rounds.
+    /// The fastest correct peer of the same rounds.
     pub best_peer: Option<String>,
-    /// Its time over this engine's: above 1 is faster than every peer.
+    /// Its time over this engine's; above 1, this engine is faster than every peer.
     pub ratio: Option<f64>,
     /// Calls that amortize planning against the best peer.
     pub break_even_calls: Option<f64>,
-    /// Time that moving A, B and C once takes at the copy bandwidth measured for their size.
+    /// The memory floor: time to move A, B and C once at the copy bandwidth measured for their
+    /// size.
     pub floor_ms: Option<f64>,
-    /// Time that reading B once for every nonzero takes at the bandwidth of a GPU's L2.
+    /// Time that reading a row of B once for every nonzero takes at the bandwidth of a GPU's L2; of K and of V, for an
+    /// attention.
     pub gather_ms: Option<f64>,
+    /// Time that the memory of a GPU takes for what its L2 misses of an attention, by a model of L2.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub miss_ms: Option<f64>,
     /// What ran when, of an engine that overlaps its stages.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub timeline: Vec<Stage>,
-    /// Where the nonzeros of A lie: shades of equal bins from 0 (empty) to 9, a line a string;
-    /// kept with one record of a matrix in a run.
+    /// A spy plot of A: shades of equal bins from 0 (empty) to 9, one string a row of bins; stored
+    /// in one record of a matrix in a run.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub spy: Vec<String>,
-    /// Error of the element nearest to its bound, or furthest beyond it.
+    /// Error of the element whose error is largest relative to its bound.
     pub max_error: Option<f64>,
     /// The bound of that element.
     pub error_bound: Option<f64>,
     /// Rows of C that were compared with the oracle.
     pub rows_checked: usize,
-    /// Versions of gustav or of the peer and what it stands on.
+    /// Versions of Gustav or the peer and of the libraries that it uses.
     pub versions: BTreeMap<String, String>,
     /// Where it ran.
     pub machine: Machine,
@@ -154,7 +159,7 @@ impl Record {
         Record { case, ..Record::default() }
     }
 
-    /// The record with what is known of A, a matrix of `kind`.
+    /// The record with the properties of A, a matrix of `kind`.
     pub fn on<T: Scalar>(self, kind: &str, a: &CsrView<'_, T>) -> Self {
         Record {
             kind: kind.into(),
@@ -180,8 +185,7 @@ impl Record {
         (self.status, self.message) = (status, Some(why.to_string()));
     }
 
-    /// Whether `execute_ms` is with cold caches: on a GPU, and where warm ones have a figure of
-    /// their own.
+    /// Whether `execute_ms` is with cold caches: on a GPU, and if there is a separate warm time.
     pub fn is_cold(&self) -> bool {
         self.gpu.is_some() || self.hot_ms.is_some()
     }
@@ -196,17 +200,17 @@ impl Record {
         if self.sets.is_some() { self.single_ms } else { self.execute_ms }
     }
 
-    /// Whether gustav computed, not a peer.
+    /// Whether the engine is Gustav, not a peer.
     pub fn is_ours(&self) -> bool {
         self.engine == "gustav"
     }
 
     /// Whether it is of a whole program, not of one product.
     pub(crate) fn is_program(&self) -> bool {
-        !["spmm", "spmv", "spgemm", "sddmm"].contains(&self.case.operation.as_str())
+        !["spmm", "spmv", "spgemm", "sddmm", "attention"].contains(&self.case.product())
     }
 
-    /// Time of one execution for comparisons: infinite where there is none.
+    /// Time of one execution for comparisons: infinite if there is none.
     pub(crate) fn time(&self) -> f64 {
         self.execute_ms.unwrap_or(f64::INFINITY)
     }
@@ -232,7 +236,7 @@ impl Record {
         Some(100.0 * self.product_ms? / self.execute_ms?)
     }
 
-    /// The engine with what was asked of it, as tables name it.
+    /// The engine and the requested algorithm, as tables name them.
     pub fn engine_name(&self) -> String {
         match self.algorithm.as_str() {
             "default" => self.engine.clone(),
@@ -241,8 +245,8 @@ impl Record {
     }
 }
 
-/// Reads records, of a compressed file too; a last line that an interruption cut short is left
-/// out.
+/// Reads records, also from a compressed file. A last line that an interruption cut short is
+/// ignored.
 ///
 /// # Errors
 /// [`Error::Io`] when the file cannot be read, [`Error::Parse`] for a line that is no record.
@@ -250,7 +254,7 @@ pub fn read(path: &Path) -> Result<Vec<Record>> {
     parse(&gustav_io::read_bytes(path)?[..], path)
 }
 
-/// The records in the text of a file, which errors call `path`; as [`read`].
+/// The records in the text of a file, which errors name as `path`; as [`read`].
 ///
 /// # Errors
 /// As [`read`].
@@ -267,7 +271,7 @@ pub fn parse(mut text: impl BufRead, path: &Path) -> Result<Vec<Record>> {
                 path: Some(path.into()),
                 line: number,
                 column: e.column() as u64,
-                expected: "a benchmark record (bench/RECORDS.md has its keys; remove the line to go on without it)".into(),
+                expected: "a benchmark record (bench/RECORDS.md has its keys; remove the line to continue without it)".into(),
                 found: e.to_string(),
             })?;
             records.push(record);
@@ -310,7 +314,7 @@ pub(crate) mod tests {
         }
     }
 
-    /// `auto` beside both vendors of the CPU, with their times.
+    /// Records of `auto` and both CPU vendors, with these times.
     pub(crate) fn beside_vendors(
         case: &str,
         group: u64,

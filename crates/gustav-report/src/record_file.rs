@@ -1,4 +1,4 @@
-//! Files of records that grow, and what they hold already.
+//! Files of records that are appended to, with an index of their contents.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{File, OpenOptions};
@@ -11,7 +11,7 @@ use gustav_io::Compression;
 use crate::record::read;
 use crate::{Case, Record};
 
-/// The engines that were recorded, by measurement.
+/// The recorded engines, by measurement.
 #[derive(Debug, Default)]
 pub struct RecordIndex(BTreeMap<MeasurementId, BTreeSet<String>>);
 
@@ -29,14 +29,14 @@ impl RecordIndex {
         }
     }
 
-    /// Whether every engine of `engines` has what is `wanted`.
+    /// Whether there is a record of `wanted` for each of `engines`.
     pub fn holds(&self, wanted: &MeasurementId, engines: &[String]) -> bool {
         let mut found = self.0.iter().filter(|(id, _)| wanted.matches(id));
         found.any(|(_, names)| engines.iter().all(|e| names.contains(e)))
     }
 }
 
-/// A record file that grows a line at a time, with an index of what it holds.
+/// A record file that is appended to, with an index.
 #[derive(Debug)]
 pub struct RecordFile {
     path: PathBuf,
@@ -44,19 +44,19 @@ pub struct RecordFile {
     index: RecordIndex,
 }
 
-/// What makes two measurements of a case the same.
+/// Identifies a measurement of a case.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct MeasurementId {
     /// The case.
     pub case: Case,
-    /// Rows and columns of the matrix; a matrix whose shape is not known before it is loaded goes
-    /// by its name alone.
+    /// Rows and columns of the matrix; `None` if they are not known before it is loaded: only the
+    /// name is compared.
     pub shape: Option<(usize, usize)>,
     /// Threads of every engine.
     pub threads: usize,
     /// Seed of matrix and values.
     pub seed: u64,
-    /// Name of the GPU, when it ran on one; empty where any will do.
+    /// Name of the GPU, when it ran on one; empty: any GPU.
     pub gpu: Option<String>,
 }
 
@@ -71,7 +71,7 @@ impl MeasurementId {
         }
     }
 
-    /// Whether `found` is a measurement of what this describes.
+    /// Whether `found` is such a measurement.
     fn matches(&self, found: &MeasurementId) -> bool {
         let any = found.gpu.is_some() && self.gpu.as_deref() == Some("");
         let gpu = if any { &found.gpu } else { &self.gpu };
@@ -81,7 +81,7 @@ impl MeasurementId {
 }
 
 impl RecordFile {
-    /// Opens or makes the file. A line cut short by an interruption is removed.
+    /// Opens or creates the file. A last line that an interruption cut short is removed.
     ///
     /// # Errors
     /// [`Error::Io`] when the file cannot be opened for writing, and as [`read`].
@@ -109,12 +109,12 @@ impl RecordFile {
         Ok(RecordFile { path: path.into(), file, index: RecordIndex::new(&read(path)?) })
     }
 
-    /// Whether the file has what is `wanted` of every engine of `engines`.
+    /// Whether the file has a record of `wanted` for each of `engines`.
     pub fn holds(&self, wanted: &MeasurementId, engines: &[String]) -> bool {
         self.index.holds(wanted, engines)
     }
 
-    /// Appends the records of one case and hands them to the system.
+    /// Appends the records of one case and flushes them.
     ///
     /// # Errors
     /// [`Error::Io`] when they cannot be written.
@@ -161,22 +161,22 @@ mod tests {
 
         let mut file = RecordFile::open(&path).unwrap();
         let names = |n: &[&str]| n.iter().map(|s| (*s).to_owned()).collect::<Vec<_>>();
-        let asked = MeasurementId::of(&first);
-        assert!(file.holds(&asked, &names(&["gustav:auto"])));
-        assert!(!file.holds(&asked, &names(&["gustav:auto", "mkl"])));
+        let wanted = MeasurementId::of(&first);
+        assert!(file.holds(&wanted, &names(&["gustav:auto"])));
+        assert!(!file.holds(&wanted, &names(&["gustav:auto", "mkl"])));
         assert!(
-            file.holds(&MeasurementId { shape: None, ..asked.clone() }, &names(&["gustav:auto"]))
+            file.holds(&MeasurementId { shape: None, ..wanted.clone() }, &names(&["gustav:auto"]))
         );
         for other in [
-            MeasurementId { threads: 1, ..asked.clone() },
-            MeasurementId { seed: 7, ..asked.clone() },
-            MeasurementId { shape: Some((11, 10)), ..asked.clone() },
-            MeasurementId { gpu: Some("a GPU".into()), ..asked.clone() },
+            MeasurementId { threads: 1, ..wanted.clone() },
+            MeasurementId { seed: 7, ..wanted.clone() },
+            MeasurementId { shape: Some((11, 10)), ..wanted.clone() },
+            MeasurementId { gpu: Some("a GPU".into()), ..wanted.clone() },
         ] {
             assert!(!file.holds(&other, &names(&["gustav:auto"])), "{other:?}");
         }
         file.append(&[record("a", "mkl", "default")]).unwrap();
-        assert!(file.holds(&asked, &names(&["gustav:auto", "mkl"])));
+        assert!(file.holds(&wanted, &names(&["gustav:auto", "mkl"])));
         assert_eq!(read(&path).unwrap().len(), 2);
     }
 

@@ -1,4 +1,4 @@
-//! Records as a page of tables and figures, and each of them as a file.
+//! A report of records: a page of tables and figures, and each of them as a file.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use crate::page::Page;
 use crate::table::Table;
 use crate::{Counters, Record, TuneReport, draw, figures, tables};
 
-/// What records say, as tables and figures.
+/// Tables and figures of records.
 #[derive(Clone, Debug)]
 pub struct Report {
     about: String,
@@ -22,7 +22,7 @@ pub struct Report {
     absent: Vec<(&'static str, &'static str)>,
 }
 
-/// What a report wrote.
+/// The files of a report.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Written {
     /// The page.
@@ -33,7 +33,7 @@ pub struct Written {
     pub tables: usize,
     /// Number of figures.
     pub figures: usize,
-    /// Figures that the records do not fill, with what each needs.
+    /// Families of figures that the records do not fill, with what each needs.
     pub absent: Vec<(&'static str, &'static str)>,
 }
 
@@ -66,7 +66,7 @@ impl Report {
         Ok(Report { about, tables: tables::all(&platforms), chapters, absent })
     }
 
-    /// Figures that the records do not fill, with what each needs.
+    /// Families of figures that the records do not fill, with what each needs.
     pub fn absent(&self) -> &[(&'static str, &'static str)] {
         &self.absent
     }

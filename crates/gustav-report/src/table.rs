@@ -4,18 +4,18 @@ use std::fmt::Write;
 
 use super::text::{escaped, field};
 
-// The page shows so many lines; the file has all.
+// Most lines of a table on the page; the file has all.
 const SHOWN: usize = 60;
 
 // Longer tables scroll on the page.
 const LONG: usize = 40;
 
-/// A table of words and numbers.
+/// A table.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Table {
     /// Name of its file and anchor.
     pub id: &'static str,
-    /// What it holds.
+    /// Its title.
     pub title: &'static str,
     /// How to read it.
     pub caption: String,
@@ -25,16 +25,16 @@ pub(crate) struct Table {
     pub rows: Vec<Row>,
 }
 
-/// A line of a table, a text for each column.
+/// A line of a table, one string a column.
 pub(crate) type Row = Vec<String>;
 
-/// A line of a table: each value as it is displayed.
+/// A line of a table, of values that implement `Display`.
 macro_rules! row {
     ($($cell:expr),* $(,)?) => { vec![$($cell.to_string()),*] };
 }
 pub(crate) use row;
 
-/// A number with so many digits, empty where there is none.
+/// A number with `digits` decimals; empty if there is none.
 pub(crate) fn number(value: impl Into<Option<f64>>, digits: usize) -> String {
     value.into().map_or_else(String::new, |value| format!("{value:.digits$}"))
 }
@@ -67,7 +67,7 @@ impl Table {
         let long = if self.rows.len() > LONG { " long" } else { "" };
         let _ = write!(out, "<div class=\"wide{long}\"><table><thead><tr>");
         for (k, name) in self.columns.iter().enumerate() {
-            // Above numbers as they stand.
+            // Headings are aligned as the numbers below them.
             let numbers =
                 self.rows.first().and_then(|row| row.get(k)).is_some_and(|c| is_number(c));
             let _ = write!(out, "<th{}>{}</th>", class(numbers), escaped(name));

@@ -1,8 +1,8 @@
-//! Words of tables and pages.
+//! Escaping of text in tables and pages.
 
 use std::borrow::Cow;
 
-/// `text` inside of HTML, SVG or an attribute of theirs.
+/// `text` escaped for HTML, SVG and their attributes.
 pub(crate) fn escaped(text: &str) -> Cow<'_, str> {
     if !text.contains(['<', '>', '&', '"']) {
         return text.into();

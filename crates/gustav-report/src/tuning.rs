@@ -1,4 +1,4 @@
-//! How good a trained predictor and its rivals are, as a file says it.
+//! Evaluations of a trained predictor and its rivals, as a file.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -7,39 +7,39 @@ use gustav_core::{Error, Result};
 use gustav_plan::predictor::{Candidate, Case, Evaluation, Selector, Table};
 use serde::{Deserialize, Serialize};
 
-// An order that takes so many times the time of rows as stored is slower.
+// An order is slower if it takes more than this times the time of rows as stored.
 const SLOWER: f64 = 1.02;
 
-/// How good the rivals are on matrices of sources that none was trained on.
+/// The evaluation of rivals on matrices of sources on which none was trained.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TuneReport {
-    /// The device that was measured.
+    /// The device.
     pub device: String,
     /// Columns of B.
     pub columns: usize,
-    /// Matrices that were trained on, and tested on.
+    /// Number of training matrices and of test matrices.
     pub matrices: (usize, usize),
-    /// Sources of the matrices that were tested on.
+    /// Sources of the test matrices.
     pub tested_sources: Vec<String>,
-    /// Matrices left out, because a candidate has no time on them.
+    /// Matrices left out because a candidate has no time on them.
     pub left_out: Vec<String>,
     /// Each rival: `regression`, `softmax`, `softmax of losses`, all with all features and with
-    /// `matrix-only` ones, `tree`, and `first`, which always takes the first candidate. Where costs of the candidates
-    /// are simulated, networks and tree `with costs` as well, and `simulation`, which takes the
-    /// candidate of the least cost.
+    /// `matrix-only` ones, `tree`, and `first`, which always takes the first candidate. If costs of
+    /// the candidates are simulated, networks and tree `with costs` as well, and `simulation`,
+    /// which takes the candidate of the least cost.
     pub rivals: BTreeMap<String, Evaluation>,
-    /// Of every regression the errors of its times on the matrices that it was tested on, in
-    /// percent of the measured time: every candidate of every matrix.
+    /// Errors of the predicted times of every regression, in percent of the measured time: every
+    /// candidate of every test matrix.
     pub errors: BTreeMap<String, Vec<f64>>,
-    /// How often each candidate is the fastest among the matrices that were trained on.
+    /// On how many training matrices each candidate is the fastest.
     pub classes: Vec<usize>,
-    /// Mean loss of regressions by their hidden layers, when they were asked for.
+    /// Mean loss of regressions by their hidden layers, if requested.
     pub topologies: Vec<(String, f64)>,
-    /// What every rival loses over five folds of the sources, when that was asked for.
+    /// Losses of every rival in five-fold cross-validation over the sources, if requested.
     #[serde(default)]
     pub folds: BTreeMap<String, Folded>,
-    /// The network with the least mean loss of those that see most: over the folds, else on the matrices
-    /// that were tested on.
+    /// Of the networks with the most features, the one with the least mean loss: over the folds,
+    /// else on the test matrices.
     pub taken: String,
 }
 
@@ -54,23 +54,24 @@ pub struct Folded {
     pub mean_loss: f64,
     /// Largest loss.
     pub worst_loss: f64,
-    /// Mean loss, where the first candidate is taken instead wherever that is faster: no guard that
-    /// falls back on it, whatever it goes by, loses less.
+    /// Mean loss if the first candidate is taken wherever it is faster: a lower bound for any rule
+    /// that falls back on it.
     #[serde(default)]
     pub guarded_mean_loss: f64,
-    /// Largest loss of the same.
+    /// Largest loss in that case.
     #[serde(default)]
     pub guarded_worst_loss: f64,
     /// Matrices for which a row order was chosen.
     #[serde(default)]
     pub ordered: usize,
-    /// Those of them on which the same candidate with rows as stored is faster by more than 2 %.
+    /// Of these, the matrices on which the same candidate with rows as stored is faster by more
+    /// than 2 %.
     #[serde(default)]
     pub ordered_slower: usize,
 }
 
 impl Folded {
-    /// What `chooser` does on the matrices of `test`.
+    /// Evaluates `chooser` on the matrices of `test`.
     pub fn new(test: &Table, chooser: &impl Selector) -> Self {
         let found = Evaluation::new(test, chooser);
         let guarded = |case: &Case| {
@@ -78,7 +79,7 @@ impl Folded {
             1.0 - case.ms[case.oracle()] / case.ms[chosen].min(case.ms[0])
         };
         let guarded: Vec<f64> = test.cases().iter().map(guarded).collect();
-        // Times in the order chosen, and as stored.
+        // Times in the chosen order, and with rows as stored.
         let ordered = |case: &Case| {
             let chosen = chooser.choose(&case.inputs).min(case.ms.len() - 1);
             let candidate = test.candidates()[chosen];
@@ -102,7 +103,7 @@ impl Folded {
         }
     }
 
-    /// These matrices and those of another fold.
+    /// Combined with another fold.
     #[must_use]
     pub fn and(self, fold: &Folded) -> Self {
         let cases = self.cases + fold.cases;
@@ -125,7 +126,7 @@ impl Folded {
 /// The report in a file, as `gustav tune --json` prints it.
 ///
 /// # Errors
-/// [`Error::Io`] when it cannot be read, [`Error::Format`] when it is no such report.
+/// [`Error::Io`] when it cannot be read, [`Error::Format`] when it is not such a report.
 pub fn read_tuning(path: &Path) -> Result<TuneReport> {
     let io = |source| Error::Io { path: path.into(), action: "read", source };
     let text = std::fs::read_to_string(path).map_err(io)?;
@@ -169,7 +170,7 @@ mod tests {
             let folded = Folded::new(&table, &Always(place));
             (folded.ordered, folded.ordered_slower)
         });
-        // No candidate is the last one with rows as stored.
+        // The last candidate has no counterpart with rows as stored.
         assert_eq!(found, [(0, 0), (0, 0), (4, 2), (4, 0)]);
     }
 }

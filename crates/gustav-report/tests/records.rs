@@ -20,7 +20,8 @@ fn every_key_is_documented_and_every_documented_key_is_there() {
     record.spy = vec!["9".into()];
     record.case.layout = "column-major".into();
     record.case.mask = "own".into();
-    record.nnz_mask = Some(1);
+    record.case.heads = 4;
+    (record.nnz_mask, record.miss_ms) = (Some(1), Some(1.0));
     (record.sets, record.single_ms) = (Some(2), Some(1.0));
     let value = serde_json::to_value(&record).expect("JSON");
     let written: BTreeSet<String> = value.as_object().expect("an object").keys().cloned().collect();

@@ -30,6 +30,7 @@ const MAY_SEE: &[(&str, &[&str])] = &[
         ],
     ),
     ("gustav-python", &["gustav", "gustav-cli"]),
+    ("gustav-capi", &["gustav"]),
     ("gustav-cli", &["gustav", "gustav-bench", "gustav-core", "gustav-report", "gustav-testkit"]),
 ];
 
@@ -62,6 +63,51 @@ fn dependencies_go_one_way() {
     }
     assert!(wrong.is_empty(), "arrows that point back: {wrong:#?}");
     assert!(metadata.packages.len() >= 10, "the workspace lost a crate");
+}
+
+/// A package that read a file of another folder of the repository would not compile elsewhere.
+#[test]
+fn published_crates_include_their_own_files_alone() {
+    let metadata = MetadataCommand::new()
+        .manifest_path(root().join("Cargo.toml"))
+        .no_deps()
+        .exec()
+        .expect("cargo metadata");
+    let published = metadata.packages.iter().filter(|p| p.publish.is_none());
+    let (mut wrong, mut seen) = (Vec::new(), 0);
+    for package in published.clone() {
+        let crate_ = package.manifest_path.parent().expect("a folder").as_std_path();
+        for file in files(&crate_.join("src"), ".rs") {
+            let text = std::fs::read_to_string(&file).expect("a module");
+            for path in outside(&text, file.strip_prefix(crate_).expect("a file of the crate")) {
+                wrong.push(format!("{}: {path}", file.display()));
+            }
+            seen += 1;
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+    assert!(published.count() >= 7 && seen > 100, "{seen} files");
+}
+
+/// Paths of included files in `text`, the module `file` of a crate, that lead out of the crate.
+fn outside(text: &str, file: &Path) -> Vec<String> {
+    let included = ["include_str!(\"", "include_bytes!(\"", "#[path = \""];
+    let included = included.iter().flat_map(|prefix| quoted(text, prefix));
+    // Folders between the file and the root of the crate.
+    let depth = file.components().count() - 1;
+    let up = |path: &str| path.split('/').take_while(|part| *part == "..").count();
+    included.filter(|path| up(path) > depth).map(str::to_owned).collect()
+}
+
+#[test]
+fn files_outside_of_a_crate_are_found() {
+    let of = |file: &str, path: &str| {
+        outside(&format!("include_str!(\"{path}\")"), Path::new(file)).len()
+    };
+    assert_eq!(of("src/lib.rs", "../kernels/a.cu"), 0);
+    assert_eq!(of("src/lib.rs", "../../bench/a.toml"), 1);
+    assert_eq!(of("src/jit/mod.rs", "../../kernels/a.cu"), 0);
+    assert_eq!(of("src/jit/mod.rs", "../../../bench/a.toml"), 1);
 }
 
 /// Names in `text` between `prefix` and a double quote.

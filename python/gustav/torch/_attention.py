@@ -8,10 +8,13 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ._functions import _cast, _expect, sddmm, spmm
+from ._attention_operators import heads_first
+from ._functions import _cast, _expect, _expect_on, _one_type, sddmm, spmm
 from ._pattern import Pattern
 
 _ops: Any = torch.ops.gustav
+# Columns of a head that the fused product holds.
+_WIDEST = 256
 
 
 def softmax(pattern: Pattern, values: Tensor) -> Tensor:
@@ -36,6 +39,7 @@ def softmax(pattern: Pattern, values: Tensor) -> Tensor:
     >>> gt.softmax(P, torch.tensor([0.0, 0.0, 7.0]))
     tensor([0.5000, 0.5000, 1.0000])
     """
+    _expect_on(pattern, "values", values)
     (values,) = _cast(values)
     _expect("values", values, pattern.nnz, -1)
     if not values.is_floating_point():
@@ -68,11 +72,14 @@ def attention(
     Returns
     -------
     tensor, m × e or m × heads × e
-        Rows without nonzeros are zero.
+        Rows without nonzeros, or with scores of −∞ alone, are zero.
 
     Notes
     -----
-    The scores and weights of all nonzeros are stored, one for each head.
+    One pass over the rows of the pattern. Nothing of the size of the nonzeros is stored: gradients make the
+    weights again from one number for every row and head. Gradients of gradients, and rows of q or v of more
+    than 256 columns for each head, take :func:`sddmm`, :func:`softmax` and :func:`spmm`, one after the other,
+    which store scores and weights of all nonzeros and heads.
 
     Examples
     --------
@@ -82,28 +89,65 @@ def attention(
     >>> gt.attention(P, q, k, torch.tensor([[1.0, 0.0], [3.0, 8.0]]))
     tensor([[2., 4.],
             [3., 8.]])
+
+    Four heads, as a linear layer leaves them, and a bias for each:
+
+    >>> qkv = torch.zeros(2, 3, 4, 8)
+    >>> gt.attention(P, *qkv.unbind(1), bias=torch.zeros(3, 4)).shape
+    torch.Size([2, 4, 8])
     """
+    _expect_heads(q, k, v)
+    _expect_on(pattern, "q", q)
+    if bias is None:
+        q, k, v = _one_type(q=q, k=k, v=v)
+    else:
+        q, k, v, bias = _one_type(q=q, k=k, v=v, bias=bias)
+        _expect_bias(pattern, q, bias)
+    if not q.is_floating_point():
+        raise TypeError(f"q: {q.dtype} is not taken; floating-point types are")
+    _expect("q", q, pattern.shape[0], 0)
+    _expect("k", k, pattern.shape[1], 0)
+    _expect("v", v, pattern.shape[1], 0)
+    _expect("k", k, q.shape[-1], -1)
+    if q.shape[-1] == 0:
+        raise ValueError("q: expected a column at least, found none")
+    has_heads = q.ndim == 2 or q.shape[1] > 0
+    if has_heads and max(q.shape[-1], v.shape[-1]) <= _WIDEST:
+        o: Tensor = _ops.attention(pattern._handle, pattern.nnz, q, k, v, bias, scale)[0]
+        return o
+    return _composed(pattern, q, k, v, scale, bias)
+
+
+def _composed(
+    pattern: Pattern, q: Tensor, k: Tensor, v: Tensor, scale: float | None, bias: Tensor | None
+) -> Tensor:
+    """The same by three products; heads are a batch of them."""
+    with_heads = q.ndim == 3
+    if with_heads:
+        q, k, v = (t.transpose(0, 1) for t in (q, k, v))
+    scores = sddmm(pattern, q, k) * (1.0 / math.sqrt(q.shape[-1]) if scale is None else scale)
+    if bias is not None:
+        scores = scores + heads_first(bias)
+    o = spmm(pattern, softmax(pattern, scores), v)
+    return o.transpose(0, 1) if with_heads else o
+
+
+def _expect_heads(q: Tensor, k: Tensor, v: Tensor) -> None:
     for name, t in (("q", q), ("k", k), ("v", v)):
         if t.ndim not in (2, 3) or t.ndim != q.ndim:
             raise ValueError(
                 f"{name}: expected two dimensions, or three with heads, as all of q, k and v; found the "
                 f"shape {tuple(t.shape)}"
             )
-    if q.ndim == 3:
-        for name, t in (("k", k), ("v", v)):
+        if t.ndim == 3:
             _expect(name, t, q.shape[1], -2)
-        q, k, v = (t.transpose(0, 1) for t in (q, k, v))
-    if bias is not None:
-        _expect("bias", bias, pattern.nnz, 0)
-        if bias.ndim == 2:
-            if q.ndim != 3:
-                raise ValueError("bias: expected one dimension, as there are no heads, found two")
-            _expect("bias", bias, q.shape[0], 1)
-            bias = bias.transpose(0, 1)
-    if q.shape[-1] == 0:
-        raise ValueError("q: expected a column at least, found none")
-    scores = sddmm(pattern, q, k) * (1.0 / math.sqrt(q.shape[-1]) if scale is None else scale)
-    if bias is not None:
-        scores = scores + bias
-    o = spmm(pattern, softmax(pattern, scores), v)
-    return o.transpose(0, 1) if o.ndim == 3 else o
+
+
+def _expect_bias(pattern: Pattern, q: Tensor, bias: Tensor) -> None:
+    _expect("bias", bias, pattern.nnz, 0)
+    if bias.ndim > 1 and q.ndim != 3:
+        raise ValueError(f"bias: expected one dimension, as there are no heads, found {bias.ndim}")
+    if bias.ndim > 2:
+        raise ValueError(f"bias: expected nonzeros, or nonzeros x heads, found the shape {tuple(bias.shape)}")
+    if bias.ndim == 2:
+        _expect("bias", bias, q.shape[1], 1)

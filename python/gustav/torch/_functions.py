@@ -33,7 +33,8 @@ def spmm(
     values : tensor, nnz or batch × nnz, or None
         Values of A; ``None`` stands for ones.
     x : tensor, k × n or batch × k × n, or k
-        The dense operand, of the type of `values`.
+        The dense operand, of the type of `values`. A batch is read in place where its matrices lie one above
+        the other or side by side; an operand without one is taken for each.
     reduce : str
         ``sum``; ``mean``, over the number of entries of the row; ``max`` or ``min``, where NaN wins, of equal
         products the first, and the gradient goes to the one that won. Rows without entries give 0.
@@ -55,11 +56,18 @@ def spmm(
     tensor([50.5000, 10.0000])
     >>> gt.spmm(P, values, torch.tensor([1.0, 10.0]), transpose=True)
     tensor([ 1., 30.,  2.])
+
+    Two matrices of one pattern at once:
+
+    >>> gt.spmm(P, torch.stack([values, 10 * values]), torch.ones(3, 1)).squeeze(-1)
+    tensor([[ 3.,  3.],
+            [30., 30.]])
     """
     if reduce not in _REDUCTIONS:
         raise ValueError(f"reduce: {reduce!r} is not known; {', '.join(_REDUCTIONS)} are")
+    _expect_on(pattern, "x", x)
     if values is not None:
-        values, x = _one_type("values", values, "x", x)
+        values, x = _one_type(values=values, x=x)
         _expect("values", values, pattern.nnz, -1)
     else:
         (x,) = _cast(x)
@@ -127,7 +135,8 @@ def sddmm(pattern: Pattern, q: Tensor, k: Tensor) -> Tensor:
     >>> gt.sddmm(P, torch.tensor([[1.0], [2.0]]), torch.tensor([[3.0], [4.0]]))
     tensor([4., 6.])
     """
-    q, k = _one_type("q", q, "k", k)
+    _expect_on(pattern, "q", q)
+    q, k = _one_type(q=q, k=k)
     _expect("q", q, pattern.shape[0], -2)
     _expect("k", k, pattern.shape[1], -2)
     _expect("k", k, q.shape[-1], -1)
@@ -161,7 +170,9 @@ def spgemm(
     >>> gt.spgemm(P, torch.tensor([2.0, 3.0]), P, torch.tensor([5.0, 7.0]))
     (Pattern(2 x 2, 2 nonzeros), tensor([14., 15.]))
     """
-    values_a, values_b = _one_type("values_a", values_a, "values_b", values_b)
+    _expect_on(pattern_a, "values_a", values_a)
+    _expect_on(pattern_b, "values_b", values_b)
+    values_a, values_b = _one_type(values_a=values_a, values_b=values_b)
     _expect("values_a", values_a, pattern_a.nnz, -1)
     _expect("values_b", values_b, pattern_b.nnz, -1)
     for name, operand, pattern in (("a", values_a, pattern_a), ("b", values_b, pattern_b)):
@@ -190,17 +201,27 @@ def _cast(*tensors: Tensor) -> tuple[Tensor, ...]:
     return tensors
 
 
-def _one_type(first_name: str, first: Tensor, second_name: str, second: Tensor) -> tuple[Tensor, ...]:
-    if first.device != second.device:
+def _one_type(**named: Tensor) -> tuple[Tensor, ...]:
+    """The tensors, in the type of autocast where it is on; of one type on one device."""
+    name, first = next(iter(named.items()))
+    for other, t in named.items():
+        if t.device != first.device:
+            raise ValueError(f"{name} is on {first.device} and {other} on {t.device}; give all on one")
+    tensors = _cast(*named.values())
+    for other, t in zip(named, tensors, strict=True):
+        if t.dtype != tensors[0].dtype:
+            raise TypeError(
+                f"{name} is of {tensors[0].dtype} and {other} of {t.dtype}; give all in one type"
+            )
+    return tensors
+
+
+def _expect_on(pattern: Pattern, name: str, t: Tensor) -> None:
+    """A tensor is where the pattern is."""
+    if t.device != pattern.device:
         raise ValueError(
-            f"{first_name} is on {first.device} and {second_name} on {second.device}; give both on one"
+            f"{name} is on {t.device} and the pattern on {pattern.device}; P.to({str(t.device)!r}) is there"
         )
-    first, second = _cast(first, second)
-    if first.dtype != second.dtype:
-        raise TypeError(
-            f"{first_name} is of {first.dtype} and {second_name} of {second.dtype}; give both in one type"
-        )
-    return first, second
 
 
 def _expect_batches(*operands: tuple[str, Tensor, int]) -> None:

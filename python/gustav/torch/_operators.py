@@ -1,4 +1,4 @@
-"""The operators that PyTorch knows: kernels for the CPU, shapes, and gradients.
+"""The operators that PyTorch knows: kernels, which are the same for the CPU and for CUDA, shapes, and gradients.
 
 Both products are linear in each operand, and their gradients are these products again: that of ``spmm`` in
 its values is an ``sddmm``, those of ``sddmm`` are ``spmm``, and those of ``spgemm_at`` are ``spgemm_at``. So
@@ -7,14 +7,13 @@ gradients of gradients need nothing more.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from . import _spgemm
-from ._pattern import Pattern, of_handle
+from . import _attention_operators, _spgemm
+from ._pattern import kept, of_handle
 
 _library: Any = torch.library.Library("gustav", "DEF")  # type: ignore[no-untyped-call]
 _library.define(
@@ -29,8 +28,8 @@ _library.define(
     "spmm_extremum(SymInt handle, SymInt rows, SymInt nnz, Tensor? values, Tensor x, bool transpose, "
     "str reduce) -> (Tensor, Tensor)"
 )
-_library.define("softmax(SymInt handle, Tensor scores) -> Tensor")
-_library.define("softmax_gradient(SymInt handle, Tensor weights, Tensor g) -> Tensor")
+for _schema in _attention_operators.SCHEMAS:
+    _library.define(_schema)
 _library.define("inner_indices(SymInt handle, SymInt nnz, Tensor like, bool transpose) -> Tensor")
 _library.define("inverse_lengths(SymInt handle, SymInt rows, Tensor like, bool transpose) -> Tensor")
 
@@ -45,39 +44,11 @@ def _batches(*operands: tuple[Tensor | None, int]) -> tuple[int, ...]:
     return ()
 
 
-def _slice(of: tuple[Tensor | None, int], k: int) -> Tensor | None:
-    operand, dimensions = of
-    return operand if operand is None or operand.ndim == dimensions else operand[k]
-
-
-def _over_batches(
-    product: Callable[[Any, Any], Tensor],
-    batches: tuple[int, ...],
-    first: tuple[Tensor | None, int],
-    second: tuple[Tensor | None, int],
-    empty: Callable[[], Tensor],
-) -> Tensor:
-    """`product` of two operands, given with their dimensions, for each batch."""
-    if not batches:
-        return product(first[0], second[0])
-    results = [product(_slice(first, k), _slice(second, k)) for k in range(batches[0])]
-    return torch.stack(results) if results else empty()
-
-
 # Sparse × dense: values nnz or batch × nnz, x k × n or batch × k × n.
 
 
 def _spmm(handle: int, rows: int, values: Tensor | None, x: Tensor, transpose: bool) -> Tensor:
-    pattern = of_handle(handle)
-    if x.ndim == 2 and (values is None or values.ndim == 1):
-        return pattern.spmm(values, x, transpose)
-    return _over_batches(
-        lambda values, x: pattern.spmm(values, x, transpose),
-        _batches((values, 1), (x, 2)),
-        (values, 1),
-        (x, 2),
-        lambda: x.new_empty((0, rows, x.shape[-1])),
-    )
+    return of_handle(handle).spmm(values, x, transpose, _batches((values, 1), (x, 2)))
 
 
 def _spmm_fake(handle: int, rows: int, values: Tensor | None, x: Tensor, transpose: bool) -> Tensor:
@@ -87,7 +58,7 @@ def _spmm_fake(handle: int, rows: int, values: Tensor | None, x: Tensor, transpo
 def _spmm_context(ctx: Any, inputs: Any, output: Tensor) -> None:
     handle, _, values, x, transpose = inputs
     ctx.handle, ctx.transpose = handle, transpose
-    ctx.kept = _kept(handle)
+    ctx.kept = kept(handle)
     ctx.save_for_backward(values, x)
 
 
@@ -119,10 +90,7 @@ def _unbatched(t: Tensor, batches: int) -> Tensor:
 
 
 def _sddmm(handle: int, nnz: int, q: Tensor, k: Tensor) -> Tensor:
-    pattern = of_handle(handle)
-    return _over_batches(
-        pattern.sddmm, _batches((q, 2), (k, 2)), (q, 2), (k, 2), lambda: q.new_empty((0, nnz))
-    )
+    return of_handle(handle).sddmm(q, k, _batches((q, 2), (k, 2)))
 
 
 def _sddmm_fake(handle: int, nnz: int, q: Tensor, k: Tensor) -> Tensor:
@@ -131,7 +99,7 @@ def _sddmm_fake(handle: int, nnz: int, q: Tensor, k: Tensor) -> Tensor:
 
 def _sddmm_context(ctx: Any, inputs: Any, output: Tensor) -> None:
     ctx.handle = inputs[0]
-    ctx.kept = _kept(ctx.handle)
+    ctx.kept = kept(ctx.handle)
     ctx.save_for_backward(inputs[2], inputs[3])
 
 
@@ -166,7 +134,7 @@ def _spgemm_at_fake(
 def _spgemm_at_context(ctx: Any, inputs: Any, output: Tensor) -> None:
     c, _, a, of_a, transpose_a, b, of_b, transpose_b = inputs
     ctx.handles, ctx.transposes = (a, b, c), (transpose_a, transpose_b)
-    ctx.kept = [_kept(handle) for handle in ctx.handles]
+    ctx.kept = [kept(handle) for handle in ctx.handles]
     ctx.save_for_backward(of_a, of_b)
 
 
@@ -215,7 +183,7 @@ def _spmm_extremum_fake(
 
 def _spmm_extremum_context(ctx: Any, inputs: Any, output: Any) -> None:
     ctx.handle, _, ctx.nnz, values, x, ctx.transpose, _ = inputs
-    ctx.kept = _kept(ctx.handle)
+    ctx.kept = kept(ctx.handle)
     ctx.save_for_backward(values, x, output[1])
 
 
@@ -236,56 +204,6 @@ def _spmm_extremum_backward(ctx: Any, g: Tensor, _: Any) -> Any:
         products = g if values is None else g * values[winners]
         of_x = torch.zeros_like(x).scatter_add(0, inner, products)
     return None, None, None, of_values, of_x, None, None
-
-
-# Softmax over rows: scores nnz or heads × nnz.
-
-
-def _softmax(handle: int, scores: Tensor) -> Tensor:
-    return of_handle(handle).softmax(scores)
-
-
-def _softmax_fake(handle: int, scores: Tensor) -> Tensor:
-    return torch.empty_like(scores, memory_format=torch.contiguous_format)
-
-
-def _softmax_context(ctx: Any, inputs: Any, output: Tensor) -> None:
-    ctx.handle = inputs[0]
-    ctx.kept = _kept(ctx.handle)
-    ctx.save_for_backward(output)
-
-
-def _softmax_backward(ctx: Any, g: Tensor) -> Any:
-    (weights,) = ctx.saved_tensors
-    return None, _ops.softmax_gradient(ctx.handle, weights, g)
-
-
-def _softmax_gradient(handle: int, weights: Tensor, g: Tensor) -> Tensor:
-    return of_handle(handle).softmax_gradient(weights, g)
-
-
-def _softmax_gradient_fake(handle: int, weights: Tensor, g: Tensor) -> Tensor:
-    return torch.empty_like(weights, memory_format=torch.contiguous_format)
-
-
-def _softmax_gradient_context(ctx: Any, inputs: Any, output: Tensor) -> None:
-    ctx.handle, weights, g = inputs
-    ctx.kept = _kept(ctx.handle)
-    ctx.save_for_backward(weights, g)
-
-
-def _softmax_gradient_backward(ctx: Any, h: Tensor) -> Any:
-    """Of w·(g − Σ w·g), the sum over the row: h·(g − Σ w·g) − g·Σ w·h for w, w·(h − Σ w·h) for g."""
-    weights, g = ctx.saved_tensors
-    row = _ops.inner_indices(ctx.handle, weights.shape[-1], weights, True)
-
-    def summed(t: Tensor) -> Tensor:
-        # At the first nonzero of the row, as the operator is not told how many rows there are.
-        starts = torch.searchsorted(row, row)
-        return torch.zeros_like(t).index_add(-1, starts, t).index_select(-1, starts)
-
-    of_weights = h * (g - summed(weights * g)) - g * summed(weights * h)
-    return None, of_weights, _ops.softmax_gradient(ctx.handle, weights, h)
 
 
 # For each nonzero the row of x that it is multiplied by.
@@ -319,11 +237,6 @@ def _inverse_lengths_fake(handle: int, rows: int, like: Tensor, transpose: bool)
     return like.new_empty((rows,))
 
 
-def _kept(handle: Any) -> Pattern | None:
-    """The pattern, for a backward pass to find; a traced function has a symbol in place of its number."""
-    return of_handle(handle) if isinstance(handle, int) else None
-
-
 def _constant_context(ctx: Any, inputs: Any, output: Tensor) -> None:
     """Nothing: the output depends on no tensor's elements."""
 
@@ -343,14 +256,6 @@ for _name, _kernel, _fake, _context, _backward in (
         _spmm_extremum_context,
         _spmm_extremum_backward,
     ),
-    ("softmax", _softmax, _softmax_fake, _softmax_context, _softmax_backward),
-    (
-        "softmax_gradient",
-        _softmax_gradient,
-        _softmax_gradient_fake,
-        _softmax_gradient_context,
-        _softmax_gradient_backward,
-    ),
     (
         "inner_indices",
         _inner_indices,
@@ -365,8 +270,10 @@ for _name, _kernel, _fake, _context, _backward in (
         _constant_context,
         _constant_backward,
     ),
+    *_attention_operators.OPERATORS,
 ):
-    _library.impl(_name, _kernel, "CPU")
+    for _key in ("CPU", "CUDA"):
+        _library.impl(_name, _kernel, _key)
     torch.library.register_fake(f"gustav::{_name}", _fake, lib=_library)
     torch.library.register_autograd(
         f"gustav::{_name}", _backward, setup_context=_context, lib=_library

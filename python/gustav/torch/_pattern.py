@@ -11,11 +11,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from .. import _families, _gustav
-
-# The export without the checks of Tensor.__dlpack__, which operators have no use for: gradients are recorded
-# above them.
-_to_dlpack: Callable[[Tensor], Any] = torch.utils.dlpack.to_dlpack  # type: ignore[attr-defined]
+from .. import _device, _families, _gustav, _operands
+from ._layouts import as_one, exported, flat, to_dlpack
 
 # Plans that one pattern keeps, the oldest dropped first.
 _MOST_PLANS = 64
@@ -42,6 +39,11 @@ def of_handle(handle: int) -> Pattern:
     return pattern
 
 
+def kept(handle: Any) -> Pattern | None:
+    """The pattern, for a backward pass to find; a traced function has a symbol in place of its number."""
+    return of_handle(handle) if isinstance(handle, int) else None
+
+
 class Pattern:
     """Where the nonzeros of a sparse matrix are; keeps the plans of its products.
 
@@ -54,7 +56,7 @@ class Pattern:
     size : tuple of int
         Rows and columns.
     copy : bool
-        ``False`` reads the tensors where they are, by the promise that nobody writes to them.
+        ``False`` reads the tensors where they are, by the promise that nobody writes to or resizes them.
 
     Attributes
     ----------
@@ -62,6 +64,8 @@ class Pattern:
         Rows and columns.
     nnz : int
         Number of nonzeros.
+    device : torch.device
+        Where the pattern is, and the tensors of its products.
     permutation : tensor or None
         For each nonzero the position of its value in the order that the pattern was made from, where that is
         another: ``values = weights[P.permutation]``.
@@ -69,7 +73,11 @@ class Pattern:
     Notes
     -----
     A pattern never changes; a deep copy is the pattern itself. It can be pickled, and used in forked
-    processes.
+    processes, on the CPU.
+
+    On a GPU work goes to PyTorch's current stream. Making a pattern or a plan, as the first product of a kind
+    does, waits for the device; later ones do not, and can be captured by ``torch.cuda.graph``. A graph keeps what its
+    products need. While it is replayed on one stream, other products of the pattern must not run on another one.
 
     Examples
     --------
@@ -82,21 +90,24 @@ class Pattern:
     def __init__(
         self, crow: Tensor, col: Tensor, size: tuple[int, int], *, copy: bool = True
     ) -> None:
-        if isinstance(crow, Tensor) and crow.device.type != "cpu":
-            raise NotImplementedError(
-                f"a pattern on {crow.device} is not implemented; nearest that works: crow.cpu(), col.cpu()"
-            )
         rows, columns = size
         crow, col = crow.detach(), col.detach()
-        self._adopt(_gustav.Pattern(crow, col, (int(rows), int(columns)), copy))
+        if crow.device != col.device:
+            raise ValueError(f"crow is on {crow.device} and col on {col.device}; give both on one")
+        place = place_of(crow.device)
+        if place is not None and crow.dtype == torch.int32 and col.dtype == torch.int64:
+            crow = crow.to(torch.int64)
+        crow, col = (_device.exported(t, place) for t in (crow, col))
+        self._adopt(_gustav.Pattern(crow, col, (int(rows), int(columns)), copy, place))
 
     def _adopt(self, native: _gustav.Pattern) -> None:
         self._native = native
         self.shape = native.shape
         self.nnz = native.nnz
+        self._gpu = native.gpu
+        self.device = torch.device("cpu") if native.gpu is None else torch.device("cuda", native.gpu)
         self.permutation: Tensor | None = None
         self._plans: dict[Any, Any] = {}
-        self._ones: dict[torch.dtype, Tensor] = {}
         self._transpose: tuple[Pattern, Tensor] | None = None
         # By the other operand, and by mask and other operand, of SpGEMM.
         self._products: weakref.WeakKeyDictionary[Pattern, Any] = weakref.WeakKeyDictionary()
@@ -184,12 +195,48 @@ class Pattern:
     @property
     def crow(self) -> Tensor:
         """Row offsets, a copy."""
-        return torch.from_numpy(np.array(self._native.indptr))
+        return self._arrays()[0]
 
     @property
     def col(self) -> Tensor:
         """Column indices, a copy."""
-        return torch.from_numpy(np.array(self._native.indices))
+        return self._arrays()[1]
+
+    def _arrays(self) -> tuple[Tensor, Tensor]:
+        return arrays_of(self._native, self.device)
+
+    def to(self, device: torch.device | str | int) -> Pattern:
+        """The pattern on a device: itself if it is there, else a new one.
+
+        Examples
+        --------
+        >>> import torch, gustav.torch as gt
+        >>> P = gt.Pattern(torch.tensor([0, 2, 3]), torch.tensor([0, 2, 1]), (2, 3))
+        >>> P.to("cpu") is P
+        True
+        """
+        where = torch.device("cuda", device) if isinstance(device, int) else torch.device(device)
+        if where.type == "cuda" and where.index is None:
+            where = torch.device("cuda", torch.cuda.current_device())
+        if where == self.device:
+            return self
+        crow, col = (t.to(where) for t in self._arrays())
+        moved = Pattern(crow, col, self.shape)
+        moved.permutation = None if self.permutation is None else self.permutation.to(where)
+        return moved
+
+    def cuda(self, device: int | None = None) -> Pattern:
+        """The pattern on a GPU, the current one where none is named; see :meth:`to`."""
+        return self.to("cuda" if device is None else device)
+
+    def cpu(self) -> Pattern:
+        """The pattern in host memory; see :meth:`to`."""
+        return self.to("cpu")
+
+    def place(self) -> _device.Place:
+        """Where products are queued: on a GPU, in the order of PyTorch's current stream."""
+        gpu = self._gpu
+        return None if gpu is None else (gpu, _device.torch_stream(torch, gpu), None)
 
     def transposed(self) -> tuple[Pattern, Tensor]:
         """The pattern of the transpose, and for each of its nonzeros the position of the same nonzero here.
@@ -197,9 +244,13 @@ class Pattern:
         Made once. Products of the transpose need it not: they take ``transpose=True``.
         """
         if self._transpose is None:
-            native, permutation = self._native.transposed()
-            index = torch.from_numpy(np.array(permutation)).to(torch.int64)
-            self._transpose = (Pattern._of(native), index)
+            if self._gpu is not None:
+                crow, col, index = _operands.transposed_on_gpu(*self._arrays(), self.shape)
+                self._transpose = (Pattern(crow, col, self.shape[::-1]), index)
+            else:
+                native, permutation = self._native.transposed()
+                index = torch.from_numpy(np.array(permutation)).to(torch.int64)
+                self._transpose = (Pattern._of(native), index)
         return self._transpose
 
     def is_unique(self) -> bool:
@@ -208,38 +259,69 @@ class Pattern:
         return unique
 
     def _count_positions(self) -> bool:
+        if self._gpu is not None:
+            return int(torch.unique(self.positions()).numel()) == self.nnz
         return self._native.is_canonical() or self._native.transposed()[0].is_canonical()
+
+    def kept_permutation(self) -> Any:
+        """The permutation, which a graph that is being captured keeps."""
+        return self.keep("permutation", lambda: self.permutation)
+
+    def positions(self) -> Tensor:
+        """A number for the position of every nonzero, in the order of rows and columns."""
+        row = self.inner_indices(True)
+        return row * self.shape[1] + self.inner_indices(False)
 
     def ones(self, dtype: torch.dtype) -> Tensor:
         """As many ones as there are nonzeros. They are kept, and must not be written."""
-        ones = self._ones.get(dtype)
-        if ones is None:
-            ones = self._ones[dtype] = torch.ones(self.nnz, dtype=dtype)
+        ones: Tensor = self.keep(("ones", dtype), lambda: torch.ones(self.nnz, dtype=dtype, device=self.device))
         return ones
 
     def keep(self, key: Any, make: Callable[[], Any]) -> Any:
-        """The plan that is kept under `key`, made if it is not."""
-        plan = self._plans.get(key)
-        if plan is None:
-            plan = make()
+        """The plan or tensor that is kept under `key`, made if it is not."""
+        kept = self._plans.get(key)
+        if self._gpu is not None and torch.cuda.is_current_stream_capturing():
+            if kept is None:
+                # What a graph makes is the graph's.
+                return make()
+            _gustav.keep_for_capture(self.place(), kept)
+        if kept is None:
+            kept = make()
             # A copy of the keys, as other threads may change the dictionary.
             for oldest in list(self._plans)[: max(0, len(self._plans) - _MOST_PLANS + 1)]:
                 self._plans.pop(oldest, None)
-            self._plans[key] = plan
-        return plan
+            self._plans[key] = kept
+        return kept
 
-    def _spmm_plan(self, columns: int, dtype: torch.dtype, transpose: bool, reduce: str) -> Any:
-        plan = self._plans.get((columns, dtype, transpose, reduce))
+    def threads(self) -> int:
+        """The number of threads that plans on the CPU are made for."""
+        return _gustav.get_num_threads() if self._native.gpu is None else 0
+
+    def _spmm_plan(
+        self, columns: int, dtype: torch.dtype, transpose: bool, reduce: str, batch: int = 1
+    ) -> Any:
+        key = (columns, dtype, transpose, reduce, batch, self.threads())
+        plan = self._plans.get(key)
         if plan is not None:
             return plan
         name = _families.dtype_name(dtype)
 
         def make() -> _gustav.SpmmPlan:
             return _gustav.SpmmPlan(
-                self._native, columns, name, 1000, transpose, "plus_times", False, None, reduce
+                self._native,
+                columns,
+                name,
+                1000,
+                transpose,
+                "plus_times",
+                False,
+                None,
+                reduce,
+                self.place(),
+                batch,
             )
 
-        return self.keep((columns, dtype, transpose, reduce), make)
+        return self.keep(key, make)
 
     def spmm_extremum(
         self, values: Tensor | None, x: Tensor, transpose: bool, reduce: str
@@ -247,11 +329,11 @@ class Pattern:
         """The largest or smallest products of rows, and the positions of the values that they have."""
         plan = self._spmm_plan(x.shape[1], x.dtype, transpose, reduce)
         out = x.new_empty((plan.output_rows, x.shape[1]))
-        winners = torch.empty(out.shape, dtype=torch.int64)
+        winners = torch.empty(out.shape, dtype=torch.int64, device=x.device)
         if values is None:
             values = self.ones(x.dtype)
-        operands = (exported(values), exported(x), _to_dlpack(out))
-        plan.execute_into(*operands, None, None, _to_dlpack(winners))
+        operands = (exported(values), exported(x), to_dlpack(out))
+        plan.execute_into(*operands, None, None, to_dlpack(winners), self.place())
         return out, winners
 
     def inner_indices(self, transpose: bool) -> Tensor:
@@ -260,37 +342,49 @@ class Pattern:
         def make() -> Tensor:
             if not transpose:
                 return self.col.to(torch.int64)
-            rows = torch.arange(self.shape[0])
-            return rows.repeat_interleave(self.crow.diff())
+            rows = torch.arange(self.shape[0], device=self.device)
+            return rows.repeat_interleave(self.crow.diff(), output_size=self.nnz)
 
         indices: Tensor = self.keep(("inner indices", transpose), make)
         return indices
 
-    def spmm(self, values: Tensor | None, x: Tensor, transpose: bool) -> Tensor:
-        """op(A) @ x of tensors with no batch, without gradients."""
-        columns, dtype = x.shape[1], x.dtype
-        plan = self._spmm_plan(columns, dtype, transpose, "sum")
-        out = x.new_empty((plan.output_rows, columns))
+    def spmm(
+        self, values: Tensor | None, x: Tensor, transpose: bool, batches: tuple[int, ...]
+    ) -> Tensor:
+        """op(A) @ x, of `batches` at once if there are such, without gradients."""
+        columns, dtype = x.shape[-1], x.dtype
+        out = x.new_empty((*batches, self.shape[1 if transpose else 0], columns))
+        if 0 in batches:
+            return out
+        plan = self._spmm_plan(columns, dtype, transpose, "sum", *batches)
         if values is None:
             values = self.ones(dtype)
-        plan.execute_into(exported(values), exported(x), _to_dlpack(out), None, None)
+        operands = exported(flat(values)), exported(as_one(x, batches)), to_dlpack(as_one(out))
+        plan.execute_into(*operands, None, None, None, self.place())
         return out
 
-    def sddmm(self, q: Tensor, k: Tensor) -> Tensor:
-        """⟨q of the row, k of the column⟩ at every nonzero, without batches and gradients."""
-        out = q.new_empty((self.nnz,))
-        depth, dtype = q.shape[1], q.dtype
-        plan = self._plans.get((depth, dtype))
+    def sddmm(self, q: Tensor, k: Tensor, batches: tuple[int, ...]) -> Tensor:
+        """⟨q of the row, k of the column⟩ at every nonzero, of `batches` at once, without gradients."""
+        out = q.new_empty((*batches, self.nnz))
+        if 0 in batches:
+            return out
+        depth, dtype = q.shape[-1], q.dtype
+        key = ("sddmm", depth, dtype, batches, self.threads())
+        plan = self._plans.get(key)
         if plan is None:
-            native, name = self._native, _families.dtype_name(dtype)
-            plan = self.keep((depth, dtype), lambda: _gustav.SddmmPlan(native, depth, name, 1000))
-        plan.execute_into(exported(q), exported(k), _to_dlpack(out), None, None)
+            name, place = _families.dtype_name(dtype), self.place()
+            plan = self.keep(
+                key, lambda: _gustav.SddmmPlan(self._native, depth, name, 1000, place, *batches)
+            )
+        operands = exported(as_one(q, batches)), exported(as_one(k, batches))
+        plan.execute_into(*operands, to_dlpack(flat(out)), None, None, self.place())
         return out
 
     def _softmax_plan(self, heads: int, dtype: torch.dtype) -> Any:
         name = _families.dtype_name(dtype)
         return self.keep(
-            ("softmax", heads, dtype), lambda: _gustav.SoftmaxPlan(self._native, heads, name)
+            ("softmax", heads, dtype, self.threads()),
+            lambda: _gustav.SoftmaxPlan(self._native, heads, name, self.place()),
         )
 
     def softmax(self, scores: Tensor) -> Tensor:
@@ -298,7 +392,7 @@ class Pattern:
         weights = torch.empty_like(scores, memory_format=torch.contiguous_format)
         if scores.numel():
             plan = self._softmax_plan(scores.numel() // self.nnz, scores.dtype)
-            plan.execute_into(*(exported(t.reshape(-1)) for t in (scores, weights)))
+            plan.execute_into(*(exported(t.reshape(-1)) for t in (scores, weights)), self.place())
         return weights
 
     def softmax_gradient(self, weights: Tensor, g: Tensor) -> Tensor:
@@ -306,11 +400,12 @@ class Pattern:
         of_scores = torch.empty_like(weights, memory_format=torch.contiguous_format)
         if weights.numel():
             plan = self._softmax_plan(weights.numel() // self.nnz, weights.dtype)
-            plan.gradient_into(*(exported(t.reshape(-1)) for t in (weights, g, of_scores)))
+            tensors = (exported(t.reshape(-1)) for t in (weights, g, of_scores))
+            plan.gradient_into(*tensors, self.place())
         return of_scores
 
     def __reduce__(self) -> Any:
-        return _restored, (self.crow, self.col, self.shape, self.permutation)
+        return _restored, (*self._arrays(), self.shape, self.permutation)
 
     def __copy__(self) -> Pattern:
         return self
@@ -320,7 +415,8 @@ class Pattern:
 
     def __repr__(self) -> str:
         rows, columns = self.shape
-        return f"Pattern({rows} x {columns}, {self.nnz} nonzeros)"
+        where = "" if self._gpu is None else f", {self.device}"
+        return f"Pattern({rows} x {columns}, {self.nnz} nonzeros{where})"
 
 
 def _restored(crow: Tensor, col: Tensor, size: tuple[int, int], permutation: Tensor | None) -> Pattern:
@@ -331,20 +427,30 @@ def _restored(crow: Tensor, col: Tensor, size: tuple[int, int], permutation: Ten
 
 def _offsets(row: Tensor, rows: int) -> Tensor:
     """Row offsets of entries in these rows."""
-    crow = torch.zeros(rows + 1, dtype=row.dtype)
-    torch.cumsum(torch.bincount(row, minlength=rows), 0, out=crow[1:])
+    crow = torch.zeros(rows + 1, dtype=row.dtype, device=row.device)
+    crow[1:] = torch.bincount(row, minlength=rows).cumsum(0)
     return crow
 
 
-def exported(t: Tensor) -> Any:
-    """A tensor as the module takes it, copied where no layout with a leading dimension expresses it."""
-    if not t.is_contiguous() and not _has_layout(t):
-        t = t.contiguous()
-    return _to_dlpack(t)
+def place_of(device: torch.device) -> _device.Place:
+    """Where work on tensors of a device goes: on a GPU, to the current stream."""
+    if device.type == "cpu":
+        return None
+    if device.type != "cuda":
+        raise NotImplementedError(
+            f"tensors on {device} are not taken; nearest that works: on the CPU or on cuda"
+        )
+    # The stream is one of a pool that PyTorch never destroys.
+    return (device.index, _device.torch_stream(torch, device.index), None)
 
 
-def _has_layout(t: Tensor) -> bool:
-    if t.ndim != 2:
-        return False
-    (rows, columns), (of_row, of_column) = t.shape, t.stride()
-    return (of_column == 1 and of_row >= columns) or (of_row == 1 and of_column >= rows)
+def arrays_of(native: _gustav.Pattern, device: torch.device) -> tuple[Tensor, Tensor]:
+    """Row offsets and column indices of a pattern of the module, copies."""
+    place = place_of(device)
+    if place is None:
+        return torch.from_numpy(np.array(native.indptr)), torch.from_numpy(np.array(native.indices))
+    of_offsets, of_indices = (getattr(torch, name) for name in native.index_types)
+    crow = torch.empty(native.shape[0] + 1, dtype=of_offsets, device=device)
+    col = torch.empty(native.nnz, dtype=of_indices, device=device)
+    native.copy_into(to_dlpack(crow), to_dlpack(col), place)
+    return crow, col

@@ -5,18 +5,46 @@ from __future__ import annotations
 import weakref
 from typing import Any, NamedTuple
 
-import numpy as np
 import torch
 from torch import Tensor
 
 from .. import _families, _gustav
-from ._pattern import Pattern, exported
+from ._layouts import exported
+from ._pattern import Pattern, arrays_of
+
+
+class _Plan:
+    """A plan of the module for operands in host memory or on a GPU."""
+
+    def __init__(self, a: Pattern, b: Pattern, mask: Pattern | None, dtype: torch.dtype, calls: int) -> None:
+        for name, other in (("pattern_b", b), ("the mask", mask)):
+            if other is not None and other.device != a.device:
+                raise ValueError(
+                    f"pattern_a is on {a.device} and {name} on {other.device}; give all on one"
+                )
+        self._a = a
+        natives = (a._native, b._native, None if mask is None else mask._native)
+        name, place = _families.dtype_name(dtype), a.place()
+        if place is None:
+            self._native: Any = _gustav.SpgemmPlan(*natives, name, calls)
+        else:
+            self._native = _gustav.DeviceSpgemmPlan(*natives, name, calls, place)
+
+    def execute(self, of_a: Tensor, of_b: Tensor) -> tuple[_gustav.Pattern, Tensor]:
+        """The pattern of the product, and its values."""
+        place = self._a.place()
+        values = exported(of_a), exported(of_b)
+        if place is None:
+            pattern, block = self._native.execute(*values)
+            return pattern, _families.of_block(block, of_a)
+        pattern, block = self._native.execute(*values, place)
+        return pattern, _families.copied(block, of_a, place)
 
 
 class _Masked(NamedTuple):
     """A plan of a product at the nonzeros of a pattern."""
 
-    plan: _gustav.SpgemmPlan
+    plan: _Plan
     #: For each entry of the product its position in the pattern; None where it has all of them.
     positions: Tensor | None
 
@@ -30,8 +58,8 @@ def pattern_of(a: Pattern, b: Pattern) -> Pattern:
                 "a compiled function makes no patterns; nearest that works: gustav.torch.spgemm of both "
                 "patterns once before it, which keeps theirs"
             )
-        plan = _gustav.SpgemmPlan(a._native, b._native, None, "float32", 1)
-        native, _ = plan.execute(*(exported(p.ones(torch.float32)) for p in (a, b)))
+        plan = _Plan(a, b, None, torch.float32, 1)
+        native, _ = plan.execute(a.ones(torch.float32), b.ones(torch.float32))
         known = a._products[b] = Pattern._of(native)
     product: Pattern = known
     return product
@@ -48,8 +76,7 @@ def at(
         b, permutation = b.transposed()
         of_b = of_b[permutation]
     masked = _plan(c, a, b, of_a.dtype)
-    _, block = masked.plan.execute(exported(of_a), exported(of_b))
-    values: Tensor = _families.of_block(block, of_a)
+    _, values = masked.plan.execute(of_a, of_b)
     if masked.positions is None:
         return values
     return of_a.new_zeros(c.nnz).index_copy_(0, masked.positions, values)
@@ -57,34 +84,26 @@ def at(
 
 def _plan(c: Pattern, a: Pattern, b: Pattern, dtype: torch.dtype) -> _Masked:
     by_b: Any = c._masked.setdefault(a, weakref.WeakKeyDictionary())
-    by_dtype: dict[torch.dtype, _Masked] = by_b.setdefault(b, {})
-    masked = by_dtype.get(dtype)
+    plans: dict[Any, _Masked] = by_b.setdefault(b, {})
+    key = (dtype, a.threads())
+    masked = plans.get(key)
     if masked is None:
-        name = _families.dtype_name(dtype)
-        mask = None if a._products.get(b) is c else c._native
-        plan = _gustav.SpgemmPlan(a._native, b._native, mask, name, 1000)
+        mask = None if a._products.get(b) is c else c
+        plan = _Plan(a, b, mask, dtype, 1000)
         positions = None
         if mask is not None:
-            ones = (exported(p.ones(dtype)) for p in (a, b))
-            positions = _positions(plan.execute(*ones)[0], c)
-        masked = by_dtype[dtype] = _Masked(plan, positions)
+            positions = _positions(plan.execute(a.ones(dtype), b.ones(dtype))[0], c)
+        masked = plans[key] = _Masked(plan, positions)
     return masked
 
 
 def _positions(product: _gustav.Pattern, mask: Pattern) -> Tensor | None:
     """For each entry of `product` its position in `mask`, which has them all; None where they are equal."""
-    if product.nnz == mask.nnz and mask._native.matches(
-        np.asarray(product.indptr), np.asarray(product.indices)
-    ):
+    crow, col = arrays_of(product, mask.device)
+    if product.nnz == mask.nnz and torch.equal(crow, mask.crow) and torch.equal(col, mask.col):
         return None
-    of_mask = _keys(mask._native)
-    order = np.argsort(of_mask, kind="stable")
-    found = np.searchsorted(of_mask, _keys(product), sorter=order)
-    return torch.from_numpy(order[found])
-
-
-def _keys(pattern: _gustav.Pattern) -> Any:
-    """A number for the position of every entry, in the order of rows and columns."""
-    indptr, columns = np.asarray(pattern.indptr), np.asarray(pattern.indices)
-    rows = np.repeat(np.arange(len(indptr) - 1, dtype=np.int64), np.diff(indptr))
-    return rows * pattern.shape[1] + columns
+    rows = torch.arange(mask.shape[0], device=mask.device)
+    row = rows.repeat_interleave(crow.diff(), output_size=product.nnz)
+    of_mask, order = mask.positions().sort(stable=True)
+    found = torch.searchsorted(of_mask, row * mask.shape[1] + col)
+    return order[found]

@@ -100,7 +100,7 @@ def spmm(
         src = src.coalesce() if src.layout == torch.sparse_coo else src
         pattern, values = _pattern(src, None), src.values()
     if values is not None and pattern.permutation is not None:
-        values = values[pattern.permutation]
+        values = values[pattern.kept_permutation()]
     return _spmm(pattern, values, other, reduce=reduce)
 
 

@@ -1,4 +1,4 @@
-//! An algorithm on a GPU, ours or the vendor's, timed by the GPU's clock.
+//! An algorithm on a GPU, of Gustav or the vendor, timed by the GPU's clock.
 
 use gustav_core::{Error, Layout, Operation, Problem, Result, Scalar, SpmmRequest};
 use gustav_cuda::probe::timed;
@@ -14,40 +14,40 @@ use crate::engine::{Engine, Outcome, Prepared, Task, Versions, our_version};
 use crate::timing::Runner;
 use crate::value::Value;
 
-// Executions of which the hot figure is the median, fewer when they have taken so long.
+// Executions of which the hot time is the median; fewer once they have taken HOT_MS.
 const HOT_RUNS: usize = 15;
 const FEWEST_HOT_RUNS: usize = 3;
 const HOT_MS: f64 = 300.0;
-// Plans of which the planning time is the median, fewer when they have taken so long.
+// Plans of which the planning time is the median, fewer once they have taken PLANS_MS.
 const PLANS: usize = 9;
 const FEWEST_PLANS: usize = 3;
 const PLANS_MS: f64 = 30.0;
-// Calls that a plan is made for; `once` is made for one, `predictor` for as many as repay any order.
+// The number of calls for which plans are made; 1 for `once`, and for `predictor` so many that any order pays.
 const CALLS: u64 = 1000;
 const MANY: u64 = 1_000_000_000;
-// Where sets of operands alternate, executions follow one another until every set was used, or for
-// about so long if that is more, but then at most so many.
+// If sets of operands alternate, executions run back to back until every set was used, or for about
+// SERIES_MS if that takes longer, but then at most LONGEST_SERIES.
 const SERIES_MS: f64 = 2.0;
 const LONGEST_SERIES: usize = 8;
-// What queueing an execution takes before it is known.
+// Assumed time to queue an execution before it is measured.
 const FIRST_QUEUE_MS: f64 = 0.02;
-// Readings of memory at most that keep a stream busy meanwhile.
+// Most reads of memory that keep the stream busy while executions are queued.
 const MOST_READINGS: usize = 256;
-// Elements of a column-major C that are on the host at once.
+// Elements of a column-major C that are copied to the host at a time.
 const PANEL: usize = 1 << 21;
 
-/// Plans on a GPU with the operands that they multiply.
+/// Plans on a GPU with their operands.
 pub(crate) struct CudaEngine<'a, T: Value> {
     gpu: &'a Started,
     on: &'a Resident<T>,
     task: Task<'a, T>,
     /// One for each set of operands.
     plans: Vec<Plan<T>>,
-    /// The set whose turn is next.
+    /// The next set.
     next: usize,
-    /// The least milliseconds that queueing an execution took: more may be waiting for room in the queue.
+    /// The least milliseconds for queueing an execution; larger times may include waiting for a full queue.
     queue_ms: Option<f64>,
-    /// Whether executions take the values of A that were converted beforehand.
+    /// Whether executions use values of A that were converted beforehand.
     converted: bool,
     prepared: Prepared,
 }
@@ -58,20 +58,20 @@ enum Plan<T: Value> {
     Spmv(SpmvPlan<T>),
 }
 
-/// What is asked of a plan.
+/// What to plan.
 #[derive(Clone, Copy)]
 enum Wish {
     Ours(Chooser),
-    /// An algorithm in a configuration or with rows in an order, found by this search.
+    /// An algorithm, possibly in a configuration or with a row order, which this search finds.
     Candidate(Candidate, Search),
-    /// The vendor's algorithm of this place among the peers.
+    /// The vendor's algorithm of this index among the peers.
     Vendor(usize),
 }
 
 impl<'a, T: Value> CudaEngine<'a, T> {
-    /// Ours: a chooser by name, a candidate of predictors (`NAME#K@ORDER`, its order followed by
-    /// `:exact` or `:K` for a search of its own), or `once`, which is `auto` for a single call. The predictor
-    /// plans for as many calls as repay any row order.
+    /// Gustav: a chooser by name, a candidate of predictors (`NAME#K@ORDER`, with `:exact` or `:K`
+    /// after the order to select its search), or `once`, which is `auto` for a single call. The
+    /// predictor plans for so many calls that any row order pays.
     ///
     /// # Errors
     /// The library's own.
@@ -96,7 +96,7 @@ impl<'a, T: Value> CudaEngine<'a, T> {
         Self::prepare(gpu, on, task, wish, calls, our_version())
     }
 
-    /// The vendor's, preprocessed.
+    /// The vendor's algorithm, preprocessed.
     ///
     /// # Errors
     /// When cuSPARSE is missing or refuses.
@@ -109,7 +109,7 @@ impl<'a, T: Value> CudaEngine<'a, T> {
         let place = CUSPARSE.iter().position(|p| *p == name).unwrap_or(0);
         let versions = Versions::from([("cusparse".into(), gustav_cuda::cusparse::version()?)]);
         let mut engine = Self::prepare(gpu, on, task, Wish::Vendor(place), CALLS, versions)?;
-        // Its inspection is part of its first execution.
+        // It preprocesses in its first execution.
         let mut firsts = Vec::new();
         while more_plans(&firsts) {
             engine.plans[0] = plan(gpu, on, &on.sets[0], &engine.task, Wish::Vendor(place), CALLS)?;
@@ -126,24 +126,24 @@ impl<'a, T: Value> CudaEngine<'a, T> {
         Ok(engine)
     }
 
-    /// cuBLAS's, with A and its zeros written out beforehand: what it takes when A is dense already.
+    /// cuBLAS, with A converted to dense beforehand: the time for an A that is dense.
     ///
     /// # Errors
     /// When cuBLAS is missing, or memory for a dense A; [`Error::Unsupported`] for column-major
-    /// operands, which would be turned around inside the timing.
+    /// operands, which would be transposed within the timing.
     pub fn cublas(gpu: &'a Started, on: &'a Resident<T>, task: Task<'a, T>) -> Result<Self> {
         if task.layouts != Layouts::RowMajor {
             return Err(Error::Unsupported {
                 problem: task.layouts.name().into(),
                 backend: format!("peer {CUBLAS}"),
-                reason: "it is asked for row-major products only".into(),
+                reason: "only row-major products are measured".into(),
                 nearest: Layouts::RowMajor.name().into(),
             });
         }
         let versions = Versions::from([("cublas".into(), gustav_cuda::cublas::version()?)]);
         let wish = Wish::Ours(Chooser::Named(Algorithm::Dense));
         let mut engine = Self::prepare(gpu, on, task, wish, CALLS, versions)?;
-        // Writing A out is what inspection is to others.
+        // The conversion of A counts as planning.
         for set in 0..on.sets.len() {
             engine.execute(set)?;
         }
@@ -163,12 +163,12 @@ impl<'a, T: Value> CudaEngine<'a, T> {
         calls: u64,
         versions: Versions,
     ) -> Result<Self> {
-        // Kernels are compiled once per machine, which is no part of planning.
+        // Kernels are compiled once per machine, so compilation is not part of planning.
         let mut made = plan(gpu, on, &on.sets[0], &task, wish, calls)?;
         gpu.device.stream().synchronize()?;
         let mut times = Vec::new();
         while more_plans(&times) {
-            // Nor is what is left of the plan before.
+            // Nor is the deallocation of the previous plan.
             drop(made);
             gpu.device.stream().synchronize()?;
             let (ms, next) = crate::engine::timed(|| {
@@ -223,7 +223,7 @@ impl<'a, T: Value> CudaEngine<'a, T> {
             converted: false,
             prepared,
         };
-        // First executions may inspect.
+        // First executions may preprocess.
         for set in 1..on.sets.len() {
             engine.execute(set)?;
         }
@@ -254,8 +254,8 @@ impl<'a, T: Value> CudaEngine<'a, T> {
         probe.cold_ms(stream, || self.execute(0))
     }
 
-    /// Milliseconds of one of `count` executions that follow one another, each on the set after the last
-    /// one's. The stream is kept busy while they are queued.
+    /// Milliseconds of one of `count` back-to-back executions, each on the next set. The stream is
+    /// kept busy while they are queued.
     fn alternating_ms(&mut self, count: usize) -> Result<f64> {
         let (probe, stream) = (&self.gpu.probe, self.gpu.device.stream());
         let flush_ms = probe.flush_bytes() as f64 / self.gpu.about.copy_bandwidth * 1e3;
@@ -280,7 +280,7 @@ impl<'a, T: Value> CudaEngine<'a, T> {
         Ok(ms / count as f64)
     }
 
-    /// The same for `count` executions that take about `ms`, all on the first set.
+    /// The same for `count` executions of about `ms`, all on the first set.
     fn again(&mut self, count: usize, ms: f64) -> Result<f64> {
         let busy = self.queue_ms.unwrap_or(FIRST_QUEUE_MS) * count as f64 / ms.max(1e-6);
         for _ in 0..=(busy.ceil() as usize).min(MOST_READINGS) {
@@ -325,12 +325,12 @@ fn searched(name: &str) -> Result<(&str, Search)> {
     Ok((candidate, search))
 }
 
-/// How many executions of `ms` milliseconds follow one another.
+/// The number of back-to-back executions of `ms` milliseconds.
 fn executions(ms: f64) -> usize {
     (SERIES_MS / ms.max(1e-6)).ceil().clamp(1.0, LONGEST_SERIES as f64) as usize
 }
 
-/// The median of times of executions.
+/// The median of the times of several executions.
 fn median(mut ms: impl FnMut() -> Result<f64>) -> Result<Option<f64>> {
     let mut times = Vec::new();
     while times.len() < FEWEST_HOT_RUNS
@@ -341,7 +341,7 @@ fn median(mut ms: impl FnMut() -> Result<f64>) -> Result<Option<f64>> {
     Ok(quantile(&times, 0.5))
 }
 
-/// Whether a planning time of which there are these samples needs another.
+/// Whether the planning time needs another sample.
 fn more_plans(ms: &[f64]) -> bool {
     ms.len() < FEWEST_PLANS || ms.len() < PLANS && ms.iter().sum::<f64>() < PLANS_MS
 }
@@ -371,7 +371,7 @@ fn plan<T: Value>(
         };
         return Ok(Plan::Spmv(SpmvPlan::new(set.a.pattern(), &problem, &options)?));
     }
-    // The benchmark's own values are finite.
+    // The values of benchmarks are finite.
     let (b, c) = (task.layouts.b(), task.layouts.c());
     let problem = Problem::spmm(&task.a).columns(task.columns).calls(calls);
     let problem = problem.layouts(b, c).finite(true);
@@ -404,7 +404,7 @@ fn plan<T: Value>(
 }
 
 impl<T: Value> Runner for CudaEngine<'_, T> {
-    /// Milliseconds with cold caches; where sets alternate and all of them have one, the mean.
+    /// Milliseconds with cold caches; if sets alternate, the mean of back-to-back executions.
     fn run(&mut self, wake: usize, repeats: usize) -> Result<Vec<f64>> {
         if self.plans.len() > 1 && repeats >= self.plans.len() {
             return Ok(vec![self.alternating_ms(repeats)?]);
@@ -464,7 +464,7 @@ impl<T: Value> Engine<T> for CudaEngine<'_, T> {
     }
 }
 
-/// Rows of `c`, one after another, without the rest of it on the host.
+/// Rows of `c`, one after another, without copying the rest to the host.
 fn rows_of<T: Scalar>(c: &DeviceDense<T>, rows: &[usize]) -> Result<Vec<T>> {
     let (m, n, ld) = (c.nrows(), c.ncols(), c.leading_dimension());
     let mut values = vec![<T as Scalar>::zero(); rows.len() * n];
@@ -492,7 +492,7 @@ fn rows_of<T: Scalar>(c: &DeviceDense<T>, rows: &[usize]) -> Result<Vec<T>> {
     Ok(values)
 }
 
-/// Elements of `y`, without the rest of it on the host.
+/// Elements of `y`, without copying the rest to the host.
 fn elements_of<T: Scalar>(y: &DeviceBuffer<T>, rows: &[usize]) -> Result<Vec<T>> {
     let mut values = vec![<T as Scalar>::zero(); rows.len()];
     for (row, to) in rows.iter().zip(values.chunks_exact_mut(1)) {

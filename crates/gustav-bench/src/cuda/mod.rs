@@ -1,32 +1,38 @@
 //! Engines on a GPU.
 
+mod attention;
 mod engine;
+mod gradients;
+mod misses;
 mod resident;
 mod sddmm;
 mod spgemm;
 
+use attention::{Attended, AttentionEngine};
 use engine::CudaEngine;
+use gradients::{SpmmGradientsEngine, Stepped};
+pub(crate) use misses::miss_ms;
 use resident::Resident;
 use sddmm::{Sampled, SddmmEngine};
 use spgemm::{Pair, SpgemmEngine};
 
-use gustav_core::{CsrView, Error, Operation, Problem, Result};
+use gustav_core::{CsrView, Error, Operation, Problem, Result, Scalar};
 use gustav_cuda::catalog::Entry;
 use gustav_cuda::{Device, Probe};
 use gustav_plan::Algorithm;
-use gustav_report::{CUBLAS, CUSPARSE, Gpu};
+use gustav_report::{CUBLAS, CUSPARSE, CUSPARSE_BEST, Gpu};
 
 use crate::Bandwidth;
-use crate::engine::{Engine, Task};
+use crate::engine::{Engine, Task, lacks};
 use crate::value::Value;
 
 /// Names of libraries that multiply on a GPU in a process of their own.
-pub(crate) const PROCESSES: [&str; 2] = ["cupy", "torch-cuda"];
+pub(crate) const PROCESSES: [&str; 4] = ["cupy", "torch-cuda", "pyg", "pyg-csr"];
 
-/// Choosers that try several plans on the operands: on several sets they might choose several.
+/// Choosers that time several plans on the operands: they might choose differently for each set.
 pub(crate) const TRYING: [&str; 2] = ["autotune", "predictor"];
 
-/// Configuration `number` of those `known` for `name`.
+/// Configuration `number` of the `known` ones of `name`.
 ///
 /// # Errors
 /// [`Error::Argument`] where there are fewer.
@@ -44,12 +50,11 @@ fn configuration<C>(
 
 /// Whether the peer of that name multiplies on a GPU.
 pub(crate) fn is_peer(name: &str) -> bool {
-    CUSPARSE.contains(&name) || name == CUBLAS || PROCESSES.contains(&name)
+    CUSPARSE.contains(&name) || [CUBLAS, CUSPARSE_BEST].contains(&name) || PROCESSES.contains(&name)
 }
 
-/// Milliseconds that reading a row of B, of `row` bytes, takes for each of `nnz` nonzeros at
-/// `l2_bandwidth` bytes per second: the gather limit, which operands that L1 holds or finds again can
-/// beat.
+/// The gather limit: milliseconds to read a row of B, of `row` bytes, for each of `nnz` nonzeros at
+/// `l2_bandwidth` bytes per second. Products that hit in L1 can be faster.
 pub fn gather_ms(nnz: usize, row: usize, l2_bandwidth: f64) -> f64 {
     nnz as f64 * row as f64 / l2_bandwidth * 1e3
 }
@@ -57,19 +62,19 @@ pub fn gather_ms(nnz: usize, row: usize, l2_bandwidth: f64) -> f64 {
 /// A GPU that was started for a run.
 pub(crate) struct Started {
     pub device: Device,
-    /// The same, as the library offers it.
+    /// The device in the API of `gustav`.
     pub whole: gustav::Device,
     pub probe: Probe,
     pub about: Gpu,
-    /// Peers that take part.
+    /// The peers of the run.
     peers: Vec<&'static str>,
 }
 
 impl Started {
-    /// Starts the device that a suite names, `cuda:K`, for the peers that it names.
+    /// Starts the device `cuda:K` of a suite, for its peers.
     ///
     /// # Errors
-    /// [`Error::NoDevice`] saying what is missing, [`Error::Argument`] for other names.
+    /// [`Error::NoDevice`] with what is missing, [`Error::Argument`] for other names.
     pub fn new(name: &str, peers: &[String]) -> Result<Self> {
         let ordinal = name.strip_prefix("cuda:").and_then(|k| k.parse().ok());
         let ordinal = ordinal.ok_or_else(|| Error::Argument {
@@ -124,8 +129,8 @@ impl Started {
     }
 }
 
-/// Whether the peer computes `operation`: cuSPARSE has three algorithms for vectors, and its default
-/// for sparse matrices is the first of them, and one that samples; cuBLAS multiplies by dense matrices.
+/// Whether the peer computes `operation`: cuSPARSE has three algorithms for SpMV, its default for
+/// SpGEMM is the first of three, and it has one for SDDMM; cuBLAS computes SpMM.
 fn takes(peer: &str, operation: Operation) -> bool {
     match operation {
         Operation::Spmm => true,
@@ -137,47 +142,55 @@ fn takes(peer: &str, operation: Operation) -> bool {
 }
 
 /// The operands of a case in a GPU's memory, which all engines share.
-pub(crate) enum Operands<T> {
+pub(crate) enum Operands<T: Scalar> {
     /// B and C dense.
     Dense(Resident<T>),
     /// All sparse.
     Sparse(Box<Pair<T>>),
     /// A pattern and dense factors.
     Sampled(Box<Sampled<T>>),
+    /// Those of an attention, or of its gradients.
+    Attended(Box<Attended<T>>),
+    /// Those of the gradients of an SpMM.
+    Stepped(Box<Stepped<T>>),
 }
 
 impl<T: Value> Operands<T> {
-    /// Copies the operands of `task` to the GPU, dense ones several times when sets of them `rotate`
-    /// among so many engines.
+    /// Copies the operands of `task` to the GPU; with `rotate`, the number of engines, several sets
+    /// of dense ones.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`], [`Error::Device`].
     pub fn new(gpu: &Started, task: &Task<'_, T>, rotate: Option<usize>) -> Result<Self> {
         Ok(match task.operation {
+            Operation::Attention => Operands::Attended(Box::new(Attended::new(gpu, task)?)),
+            _ if task.gradients => Operands::Stepped(Box::new(Stepped::new(gpu, task)?)),
             Operation::Spgemm => Operands::Sparse(Box::new(Pair::new(gpu, task)?)),
             Operation::Sddmm => Operands::Sampled(Box::new(Sampled::new(gpu, task)?)),
             _ => Operands::Dense(Resident::new(gpu, task, rotate)?),
         })
     }
 
-    /// Milliseconds that they took to get there.
+    /// Milliseconds of the copy.
     pub fn transfer_ms(&self) -> f64 {
         match self {
             Operands::Dense(on) => on.transfer_ms,
             Operands::Sparse(on) => on.transfer_ms,
             Operands::Sampled(on) => on.transfer_ms,
+            Operands::Attended(on) => on.transfer_ms,
+            Operands::Stepped(on) => on.transfer_ms,
         }
     }
 
-    /// How many sets of them alternate, where there are several.
+    /// The number of alternating sets, if there are several.
     pub fn sets(&self) -> Option<usize> {
         match self {
             Operands::Dense(on) => Some(on.sets.len()).filter(|sets| *sets > 1),
-            Operands::Sparse(_) | Operands::Sampled(_) => None,
+            _ => None,
         }
     }
 
-    /// Ours, by the name of an algorithm, a chooser or a configuration.
+    /// Gustav, by the name of an algorithm, a chooser or a configuration.
     ///
     /// # Errors
     /// The library's own.
@@ -191,6 +204,8 @@ impl<T: Value> Operands<T> {
             Operands::Dense(on) => Box::new(CudaEngine::ours(gpu, on, task, name)?),
             Operands::Sparse(on) => Box::new(SpgemmEngine::ours(gpu, on, task, name)?),
             Operands::Sampled(on) => Box::new(SddmmEngine::ours(gpu, on, task, name)?),
+            Operands::Attended(on) => Box::new(AttentionEngine::ours(gpu, on, task, name)?),
+            Operands::Stepped(on) => Box::new(SpmmGradientsEngine::ours(gpu, on, task)?),
         })
     }
 
@@ -209,12 +224,15 @@ impl<T: Value> Operands<T> {
             Operands::Dense(on) => Box::new(CudaEngine::vendor(gpu, on, task, name)?),
             Operands::Sparse(on) => Box::new(SpgemmEngine::vendor(gpu, on, task, name)?),
             Operands::Sampled(on) => Box::new(SddmmEngine::vendor(gpu, on, task)?),
+            Operands::Attended(_) | Operands::Stepped(_) => {
+                return Err(lacks(name, "it has no gradients and no attention".into()));
+            }
         })
     }
 }
 
-/// Our algorithms for `operation` that take row-major operands: the catalog without the vendor,
-/// who is a peer here.
+/// Gustav's algorithms for `operation` with row-major operands, without the vendor's, which are
+/// peers here.
 pub(crate) fn algorithms(operation: Operation) -> Vec<Algorithm> {
     let entries = match operation {
         Operation::Spmm => gustav_cuda::spmm::catalog(),

@@ -15,12 +15,12 @@ use crate::engine::Task;
 /// A, B and C.
 pub(crate) struct Set<T> {
     pub a: DeviceCsr<T>,
-    /// A vector is its only column.
+    /// A vector is a matrix of one column.
     pub b: DeviceDense<T>,
     pub c: RefCell<Output<T>>,
 }
 
-/// What a product is written to.
+/// The output of a product.
 pub(crate) enum Output<T> {
     /// Of SpMM.
     Matrix(DeviceDense<T>),
@@ -59,30 +59,30 @@ impl<T: Scalar> Output<T> {
     }
 }
 
-/// One set of operands, or several alike that alternate, so that each is cold when it is used again.
+/// One set of operands, or several equal ones that alternate, so that each is cold when it is used again.
 pub(crate) struct Resident<T> {
     pub sets: Vec<Set<T>>,
-    /// Milliseconds that A and B of the first took to get there.
+    /// Milliseconds of the copy of the first A and B.
     pub transfer_ms: f64,
-    // Orders of the rows of A that were made, with the milliseconds that took.
+    // Row orders of A computed so far, with their milliseconds.
     orders: RefCell<BTreeMap<(Order, Search), Rc<(RowOrder, f64)>>>,
-    // Milliseconds that counting the features of A took.
+    // Milliseconds of computing the features of A.
     features_ms: OnceCell<f64>,
 }
 
 // Bytes of a cache line of a GPU.
 const LINE: usize = 128;
-// Alternating sets are together so many times as large as L2.
+// Total size of alternating sets in multiples of L2.
 const CACHES: usize = 4;
-// More sets would be more plans than a case has time for.
+// Most sets, as each needs a plan.
 const MOST_SETS: usize = 512;
 
-/// So many sets of `bytes` each alternate beside an L2 of `l2` bytes, in `free` bytes of memory: at least
-/// two, so that no execution follows one on the same. One where that many, with the plans of as many
+/// The number of alternating sets of `bytes` each, for an L2 of `l2` bytes and `free` bytes of
+/// memory: at least two, so that no set is used twice in a row. One if that many, with the plans of
 /// `engines`, do not fit, or would be more than [`MOST_SETS`].
 fn sets(bytes: usize, engines: usize, l2: usize, free: usize) -> usize {
     let enough = (CACHES * l2).div_ceil(bytes.max(1)).max(2);
-    // A plan may take as much as its operands.
+    // A plan may take as much memory as its operands.
     let needed = enough.saturating_mul((1 + engines).saturating_mul(bytes));
     if enough > MOST_SETS || needed > free { 1 } else { enough }
 }
@@ -106,8 +106,8 @@ impl<T: Scalar> Set<T> {
 }
 
 impl<T: Scalar> Resident<T> {
-    /// Copies A and B of `task` to the GPU, and makes room for C: when sets are to `rotate` among so many
-    /// engines, as often as [`sets`] says if memory is there for all, else once.
+    /// Copies A and B of `task` to the GPU and allocates C. With `rotate`, the number of engines,
+    /// as many sets as [`sets`] returns; without, one.
     ///
     /// # Errors
     /// [`gustav_core::Error::OutOfMemory`], [`gustav_core::Error::Device`].
@@ -135,7 +135,7 @@ impl<T: Scalar> Resident<T> {
         Ok(Resident { sets: all, transfer_ms, orders, features_ms })
     }
 
-    /// An order of the rows of A and the milliseconds of making it, made at the first call.
+    /// A row order of A and the milliseconds of computing it, which the first call does.
     ///
     /// # Errors
     /// [`gustav_core::Error::OutOfMemory`].
@@ -154,7 +154,7 @@ impl<T: Scalar> Resident<T> {
         Ok(made)
     }
 
-    /// Milliseconds of counting the features of A on the host, which is done at the first call.
+    /// Milliseconds of computing the features of A on the host, which the first call does.
     ///
     /// # Errors
     /// [`gustav_core::Error::OutOfMemory`].
@@ -183,7 +183,7 @@ mod tests {
         assert_eq!(sets(2 << 20, 6, L2, huge), 100);
         assert_eq!(sets(3 << 20, 6, L2, huge), 67);
         assert_eq!(sets(1 << 30, 6, L2, huge), 2);
-        // Of small ones there would be too many.
+        // Small operands would need too many sets.
         assert_eq!(sets(100 << 10, 6, L2, huge), 1);
         assert_eq!(sets(0, 6, L2, huge), 1);
         // Large ones need memory for two and the plans of all engines.

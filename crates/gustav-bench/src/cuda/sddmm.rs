@@ -1,4 +1,4 @@
-//! SDDMM on a GPU, one execution at a time after the caches were emptied.
+//! SDDMM on a GPU, single executions after a flush of the caches.
 
 use std::cell::RefCell;
 
@@ -13,9 +13,9 @@ use crate::engine::{Engine, Outcome, Prepared, Task, Versions, our_version};
 use crate::timing::Runner;
 use crate::value::Value;
 
-// Calls that a plan is made for; `once` is made for one.
+// The number of calls for which plans are made; 1 for `once`.
 const CALLS: u64 = 1000;
-// Executions and plans of which the hot figure and the planning time are the medians.
+// Executions and plans of which the hot time and the planning time are the medians.
 const HOT_RUNS: usize = 15;
 const PLANS: usize = 3;
 
@@ -25,7 +25,7 @@ pub(crate) struct Sampled<T> {
     x: DeviceDense<T>,
     y: DeviceDense<T>,
     values: RefCell<DeviceBuffer<T>>,
-    /// Milliseconds that they took to get there.
+    /// Milliseconds of the copy.
     pub transfer_ms: f64,
 }
 
@@ -64,8 +64,8 @@ pub(crate) struct SddmmEngine<'a, T: Value> {
 }
 
 impl<'a, T: Value> SddmmEngine<'a, T> {
-    /// Ours: an algorithm or a chooser by name, `NAME#K`, configuration K of those that autotuning would try, or
-    /// `once`, which is `auto` for a single call.
+    /// Gustav: an algorithm or a chooser by name, `NAME#K`, configuration K of those that
+    /// autotuning would try, or `once`, which is `auto` for a single call.
     ///
     /// # Errors
     /// The library's own.
@@ -88,7 +88,7 @@ impl<'a, T: Value> SddmmEngine<'a, T> {
         Self::prepare(gpu, on, task, &options, calls, our_version())
     }
 
-    /// The vendor's, preprocessed.
+    /// The vendor's algorithm, preprocessed.
     ///
     /// # Errors
     /// When cuSPARSE is missing or refuses.
@@ -120,7 +120,7 @@ impl<'a, T: Value> SddmmEngine<'a, T> {
         let problem = on.pattern.sddmm(task.columns).calls(calls).problem;
         let mut plan = SddmmPlan::new(&on.pattern, &problem, options)?;
         let mut times = Vec::new();
-        // Kernels are compiled once per machine, which is no part of planning.
+        // Kernels are compiled once per machine, so compilation is not part of planning.
         for _ in 0..PLANS {
             gpu.device.stream().synchronize()?;
             let (ms, next) = crate::engine::timed(|| {
@@ -152,14 +152,14 @@ impl<'a, T: Value> SddmmEngine<'a, T> {
         probe.cold_ms(stream, || self.execute())
     }
 
-    /// Milliseconds of an execution right after another.
+    /// Milliseconds of an execution with warm caches.
     fn again_ms(&mut self) -> Result<f64> {
         self.execute()?;
         gustav_cuda::probe::timed(self.gpu.device.stream(), || self.execute())
     }
 }
 
-/// Whether cuSPARSE's algorithm of that name samples dense products: it has one.
+/// Whether cuSPARSE has an SDDMM of that name; it has only a default.
 pub(super) fn is_peer(name: &str) -> bool {
     name == CUSPARSE[0]
 }

@@ -1,4 +1,4 @@
-//! SpGEMM on a GPU: from CSR there to CSR there, with everything that takes.
+//! SpGEMM on a GPU: from CSR to CSR in its memory, with all steps.
 
 use std::fmt::Debug;
 use std::time::Instant;
@@ -20,10 +20,10 @@ const REUSES: usize = 15;
 /// A and B in a GPU's memory, and a mask.
 pub(crate) struct Pair<T> {
     a: DeviceCsr<T>,
-    // Where it is another matrix than A.
+    // `None` if it is A.
     b: Option<DeviceCsr<T>>,
     mask: Option<DeviceCsr<T>>,
-    /// Milliseconds that they took to get there.
+    /// Milliseconds of the copy.
     pub transfer_ms: f64,
 }
 
@@ -47,11 +47,11 @@ impl<T: Value> Pair<T> {
     }
 }
 
-/// One algorithm; every execution is a whole product, its memory taken and given back.
+/// One algorithm; every execution is a whole product, including allocation and deallocation.
 pub(crate) struct SpgemmEngine<'a, T: Value> {
     gpu: &'a Started,
     on: &'a Pair<T>,
-    /// None for all of C.
+    /// `None` for all of C.
     mask: Option<&'a DeviceCsr<T>>,
     problem: Problem,
     options: Options,
@@ -59,7 +59,7 @@ pub(crate) struct SpgemmEngine<'a, T: Value> {
 }
 
 impl<'a, T: Value> SpgemmEngine<'a, T> {
-    /// Ours: an algorithm or a chooser by name, or `NAME#K`, configuration K of those that
+    /// Gustav: an algorithm or a chooser by name, or `NAME#K`, configuration K of those that
     /// autotuning would try.
     ///
     /// # Errors
@@ -104,7 +104,7 @@ impl<'a, T: Value> SpgemmEngine<'a, T> {
         options: Options,
         versions: Versions,
     ) -> Result<Self> {
-        // Kernels are compiled once per machine, which is no part of a product.
+        // Kernels are compiled once per machine, so compilation is not part of a product.
         let prepared = |algorithm: Algorithm, reason: &str, config: &dyn Debug| Prepared {
             plan_ms: None,
             chosen: Some(algorithm.name().into()),
@@ -214,7 +214,7 @@ impl<T: Value> Engine<T> for SpgemmEngine<'_, T> {
         let others = [self.on.b.as_ref(), self.mask].into_iter().flatten().map(bytes);
         let operands = bytes(&self.on.a) + others.sum::<u64>();
         let device = &self.gpu.device;
-        // What other engines hold meanwhile is none of this one's.
+        // Without the memory that other engines hold.
         let before = device.reset_peak_memory()?;
         let c = self.execute()?.1;
         let most = device.peak_memory()?.saturating_sub(before) + operands;

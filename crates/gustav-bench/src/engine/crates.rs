@@ -1,4 +1,4 @@
-//! The crates of the field as engines: sprs, faer and nalgebra-sparse.
+//! Rust crates as engines: sprs, faer and nalgebra-sparse.
 
 use faer::sparse::SymbolicSparseRowMatRef;
 use faer::sparse::linalg::matmul::{sparse_dense_matmul, sparse_sparse_matmul};
@@ -19,7 +19,7 @@ use crate::allocator::give_back_freed_memory;
 use crate::timing::Runner;
 use crate::value::CpuValue;
 
-/// What the crates ask of a type.
+/// The traits that the crates require of a type.
 pub(crate) trait CrateValue:
     faer::traits::ComplexField
     + nalgebra_sparse::na::Scalar
@@ -33,11 +33,11 @@ pub(crate) trait CrateValue:
 impl CrateValue for f32 {}
 impl CrateValue for f64 {}
 
-/// One execution of a product, with what it leaves.
+/// A product that can be executed, with its result.
 trait Product<T: Scalar> {
     /// Milliseconds of one execution.
     fn execute(&mut self) -> Result<f64>;
-    /// Makes what C holds wrong, where C is kept.
+    /// Overwrites C with wrong values, if C is kept.
     fn poison(&mut self);
     /// Frees a sparse C.
     fn drop_sparse(&mut self);
@@ -52,7 +52,7 @@ struct CrateEngine<'a, T: CpuValue> {
     copy: Option<Box<dyn Product<T> + 'a>>,
 }
 
-/// The crate of that name ready for a case, and once more for `copy`, a copy of its operands.
+/// Prepares the crate `name` for a case, and for `copy`, a copy of its operands.
 ///
 /// # Errors
 /// [`Error::Unsupported`] for another name or a matrix that the crate refuses.
@@ -127,7 +127,7 @@ fn locked(name: &str) -> &'static str {
     own.and_then(|(_, rest)| rest.split('"').next()).unwrap_or("unknown")
 }
 
-/// A row-major C that is written again and again.
+/// A row-major C that every execution overwrites.
 struct Kept<T> {
     c: Vec<T>,
     columns: usize,
@@ -147,7 +147,7 @@ fn no_product(name: &str) -> Error {
     refuse(name, "nothing was multiplied yet")
 }
 
-/// A sparse result as the oracle takes it.
+/// A sparse result in the oracle's form.
 fn sparse<T: Scalar>(
     (rows, cols): (usize, usize),
     offsets: impl Iterator<Item = usize>,
@@ -182,7 +182,7 @@ impl<T: CpuValue> Product<T> for Sprs<'_, T> {
             self.sparse = Some(c);
             return Ok(ms);
         }
-        // The crate adds into C, so C is cleared inside the timing.
+        // The crate adds to C, so C is cleared within the timing.
         let c = &mut self.dense.c;
         if task.operation == Operation::Spmv {
             let x = task.dense_b();
@@ -287,7 +287,7 @@ impl<T: CpuValue> Product<T> for Faer<'_, T> {
 struct Nalgebra<T: CpuValue> {
     a: CsrMatrix<T>,
     b: Option<CsrMatrix<T>>,
-    // Column-major, as the crate has it.
+    // Column-major, as in the crate.
     dense_b: DMatrix<T>,
     dense_c: DMatrix<T>,
     sparse: Option<CsrMatrix<T>>,
@@ -326,7 +326,7 @@ impl<T: CpuValue> Product<T> for Nalgebra<T> {
             self.sparse = Some(c);
             return Ok(ms);
         }
-        // The crate scales C by β even when β is 0, which keeps NaN.
+        // The crate multiplies C by β even if β is 0, which keeps NaN.
         let (zero, one) = (<T as Scalar>::zero(), <T as Scalar>::one());
         let (a, b, c) = (Op::NoOp(&self.a), Op::NoOp(&self.dense_b), &mut self.dense_c);
         Ok(timed(|| {

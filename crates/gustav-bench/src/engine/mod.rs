@@ -1,4 +1,4 @@
-//! Engines: ours, peers in child processes, and the crates of the field.
+//! Engines: Gustav, peers in child processes, and Rust crates.
 
 #[cfg(feature = "peers")]
 mod crates;
@@ -26,53 +26,110 @@ pub(crate) struct Task<'a, T: Scalar> {
     pub a: CsrView<'a, T>,
     /// The second factor of an SpGEMM.
     pub b: Option<CsrView<'a, T>>,
-    /// Columns of B and C, or of X and Y; 1 for SpMV.
+    /// Columns of B and C, of X and Y, or of a head; 1 for SpMV.
     pub columns: usize,
+    /// Heads of an attention, whose columns are those of one; else 1.
+    pub heads: usize,
+    /// Whether the gradients of the operation are computed: those of B and of A's values, or of Q, K and V.
+    pub gradients: bool,
     pub sorted: bool,
-    /// The entries of a sparse C that are computed; all when there is none.
+    /// The entries of a sparse C to compute; `None`: all.
     pub mask: Option<CsrView<'a, T>>,
     /// Layouts of B and C on a GPU.
     pub layouts: Layouts,
-    /// Values of B, row-major, of x, or of Y: the first `a.ncols() * columns` of the pool; of an SDDMM those of X
-    /// follow, `a.nrows() * columns`.
+    /// Values of dense operands, row-major, one after another: [`dense_b`](Task::dense_b), [`dense_x`](Task::dense_x),
+    /// [`dense_v`](Task::dense_v), [`dense_g`](Task::dense_g).
     pub pool: &'a [T],
 }
 
 impl<'a, T: Scalar> Task<'a, T> {
-    /// Values of B or x.
-    pub fn dense_b(&self) -> &'a [T] {
-        &self.pool[..self.a.ncols() * self.columns]
+    /// Columns of a dense operand.
+    pub fn width(&self) -> usize {
+        self.columns * self.heads
     }
 
-    /// Values of X, row-major, of an SDDMM.
+    /// Values of B, x, Y or K.
+    pub fn dense_b(&self) -> &'a [T] {
+        &self.pool[..self.a.ncols() * self.width()]
+    }
+
+    /// Values of X or Q, or of the gradient of C.
     pub fn dense_x(&self) -> &'a [T] {
-        &self.pool[self.a.ncols() * self.columns..][..self.a.nrows() * self.columns]
+        &self.pool[self.a.ncols() * self.width()..][..self.a.nrows() * self.width()]
+    }
+
+    /// Values of V.
+    pub fn dense_v(&self) -> &'a [T] {
+        let before = (self.a.ncols() + self.a.nrows()) * self.width();
+        &self.pool[before..][..self.a.ncols() * self.width()]
+    }
+
+    /// Values of the gradient of O.
+    pub fn dense_g(&self) -> &'a [T] {
+        let before = (2 * self.a.ncols() + self.a.nrows()) * self.width();
+        &self.pool[before..][..self.a.nrows() * self.width()]
     }
 
     /// Elements of a dense C.
     pub fn dense_c_len(&self) -> usize {
-        self.a.nrows() * self.columns
+        self.a.nrows() * self.width()
+    }
+
+    /// Rows of dense operands that are read for every nonzero, wherever they are.
+    pub fn gathers(&self) -> usize {
+        match self.operation {
+            Operation::Attention if self.gradients => 4,
+            Operation::Attention => 2,
+            _ if self.gradients => 2,
+            _ => 1,
+        }
     }
 }
 
-/// A result, or the chosen rows of one, for the oracle.
+/// Rows of the pool, each of a dense operand's width, that the operands of `operation` take.
+pub(crate) fn pool_rows(operation: Operation, gradients: bool, rows: usize, cols: usize) -> usize {
+    match operation {
+        Operation::Attention => 2 * (rows + cols),
+        Operation::Sddmm => rows + cols,
+        _ if gradients => rows + cols,
+        _ => cols,
+    }
+}
+
+/// A result, or some rows of it, for the oracle.
 pub(crate) enum Outcome<T: Scalar> {
     /// Row-major.
     Dense(Vec<T>),
-    /// Of the nonzeros of an SDDMM.
+    /// The values of an SDDMM.
     Values(Vec<T>),
     Sparse(Csr<T, u64, u64>),
+    /// The gradients of A's values and of B.
+    OfSpmm {
+        values: Vec<T>,
+        b: Vec<T>,
+    },
+    /// The gradients of Q, K and V, beside O and the logarithms of the sums of exponentials that they were given.
+    OfAttention(Box<AttentionOutcome<T>>),
 }
 
-/// Versions of an engine and what it stands on, by name.
+/// Gradients of an attention, and what they were computed from.
+pub(crate) struct AttentionOutcome<T: Scalar> {
+    pub o: Vec<T>,
+    pub lse: Vec<T::Accum>,
+    pub of_q: Vec<T>,
+    pub of_k: Vec<T>,
+    pub of_v: Vec<T>,
+}
+
+/// Versions of an engine and the libraries that it uses, by name.
 pub(crate) type Versions = BTreeMap<String, String>;
 
-/// Our version.
+/// The version of Gustav.
 pub(crate) fn our_version() -> Versions {
     [("gustav".into(), env!("CARGO_PKG_VERSION").into())].into()
 }
 
-/// What an engine says of itself once it is ready.
+/// Properties of a prepared engine.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Prepared {
     pub plan_ms: Option<f64>,
@@ -80,24 +137,24 @@ pub(crate) struct Prepared {
     pub reason: Option<String>,
     pub products: Option<u64>,
     pub versions: Versions,
-    /// Counting the features of A, of an engine that takes rows in an order.
+    /// Time to compute the features of A, for engines with a row order.
     pub features_ms: Option<f64>,
 }
 
-/// One engine ready for one case.
+/// An engine prepared for a case.
 pub(crate) trait Engine<T: Scalar>: Runner {
-    /// What it did before the first execution.
+    /// The results of preparation.
     fn prepared(&self) -> &Prepared;
-    /// Median time of an execution that reuses symbolic work, where the engine has such.
+    /// Median time of an execution that reuses symbolic work, if the engine can.
     fn reuse_ms(&mut self) -> Result<Option<f64>> {
         Ok(None)
     }
-    /// Median time of an execution with warm caches, where `run` starts with cold ones.
+    /// Median time of an execution with warm caches, if `run` starts with cold ones.
     fn hot_ms(&mut self) -> Result<Option<f64>> {
         Ok(None)
     }
-    /// Median time of one execution by itself after caches were emptied, where `run` lets several sets of
-    /// operands alternate.
+    /// Median time of a single execution after a flush of caches, if `run` alternates between sets
+    /// of operands.
     fn single_ms(&mut self) -> Result<Option<f64>> {
         Ok(None)
     }
@@ -105,30 +162,30 @@ pub(crate) trait Engine<T: Scalar>: Runner {
     fn has_copy(&self) -> bool {
         false
     }
-    /// Milliseconds of one execution on operands that nothing has touched since the caches were
-    /// emptied, right after an untimed one on their copy.
+    /// Milliseconds of one execution on operands that were not accessed since the flush of the
+    /// caches, right after an untimed one on their copy.
     fn cold_ms(&mut self) -> Result<f64> {
         self.run(0, 1).map(|ms| ms.iter().sum())
     }
-    /// Median time of the part of an execution that brings the values of A into an order of the
-    /// algorithm's own, where there is one.
+    /// Median time of the part of an execution that converts the values of A to the algorithm's
+    /// format, if there is one.
     fn convert_ms(&mut self) -> Result<Option<f64>> {
         Ok(None)
     }
     /// Most bytes of memory in use during an execution, operands and result included, and the bytes
-    /// of the operands and twice the result, where the engine knows them.
+    /// of the operands and twice the result, if the engine knows them.
     fn memory(&mut self) -> Result<Option<[u64; 2]>> {
         Ok(None)
     }
     /// One more execution from a poisoned C, and its `rows` (all when `None`).
     fn result(&mut self, rows: Option<&[usize]>) -> Result<Outcome<T>>;
-    /// The same on the last set of operands, where several alternate.
+    /// The same on the last set of operands, if several alternate.
     fn last_result(&mut self, _rows: Option<&[usize]>) -> Result<Option<Outcome<T>>> {
         Ok(None)
     }
 }
 
-/// Picks rows of a row-major C.
+/// Extracts rows of a row-major C.
 pub(crate) fn dense_rows<T: Scalar>(c: &[T], columns: usize, rows: Option<&[usize]>) -> Vec<T> {
     match rows {
         None => c.to_vec(),
@@ -138,14 +195,14 @@ pub(crate) fn dense_rows<T: Scalar>(c: &[T], columns: usize, rows: Option<&[usiz
     }
 }
 
-/// Milliseconds that `work` takes, and what it returns.
+/// Milliseconds of `work`, and its result.
 pub(crate) fn timed<R>(work: impl FnOnce() -> R) -> (f64, R) {
     let start = std::time::Instant::now();
     let out = work();
     (start.elapsed().as_secs_f64() * 1e3, out)
 }
 
-/// NaN in the type; types without one are not measured.
+/// NaN; types without one are not measured.
 pub(crate) fn poison<T: Scalar>() -> T {
     T::from_f64(f64::NAN)
 }

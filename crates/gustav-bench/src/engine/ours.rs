@@ -1,4 +1,4 @@
-//! gustav itself: every algorithm by name, and `auto`.
+//! Gustav as an engine: every algorithm by name, and `auto`.
 
 use std::time::Duration;
 
@@ -17,11 +17,11 @@ use crate::allocator::give_back_freed_memory;
 use crate::timing::Runner;
 use crate::value::CpuValue;
 
-// Idle threads of the library spin for about a third of this before they sleep.
+// Time for the library's idle threads to fall asleep; they spin for about a third of this.
 const SETTLE: Duration = Duration::from_micros(300);
 const REUSES: usize = 5;
 
-/// Our library ready for one case.
+/// Gustav prepared for one case.
 pub(crate) struct Ours<'a, T: CpuValue> {
     task: Task<'a, T>,
     options: Options,
@@ -35,13 +35,13 @@ pub(crate) struct Ours<'a, T: CpuValue> {
 enum Method<'a, T: CpuValue> {
     Spmm { plan: Box<SpmmPlan<'a, T>>, c: Buffer<T> },
     Spmv { plan: Box<SpmvPlan<'a, T>>, y: Buffer<T> },
-    // The product of the last call; freed outside the timing, as the peers do it.
+    // The product of the last call; freed outside the timing, as by the peers.
     Spgemm { c: Option<Csr<T>> },
 }
 
 impl<'a, T: CpuValue> Ours<'a, T> {
-    /// Plans the product with the algorithm, or the chooser, of that name, and once more for `copy`,
-    /// a copy of its operands.
+    /// Plans the product with the algorithm or chooser of that name, and also for `copy`, a copy of
+    /// its operands.
     ///
     /// # Errors
     /// The library's own.
@@ -124,7 +124,7 @@ fn problem<T: Scalar>(task: &Task<'_, T>) -> Result<Problem> {
     })
 }
 
-/// The refusal of a product that suites do not measure on a CPU.
+/// The error for a product that suites do not measure on a CPU.
 fn not_in_suites(operation: Operation) -> Error {
     Error::Unsupported {
         problem: operation.to_string(),
@@ -226,7 +226,7 @@ impl<T: CpuValue> Engine<T> for Ours<'_, T> {
     }
 }
 
-/// The matrix of the chosen rows, all when `None`.
+/// A matrix of the given rows; all if `None`.
 pub(crate) fn sparse_rows<T: Scalar>(
     c: CsrView<'_, T>,
     rows: Option<&[usize]>,

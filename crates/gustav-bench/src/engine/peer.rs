@@ -1,4 +1,4 @@
-//! A peer process ready for one case.
+//! A peer process prepared for one case.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use super::{Engine, Outcome, PeerProcess, Prepared, Task};
 use super::{failed, lacks};
 use crate::timing::Runner;
 
-/// A peer process with the product it was asked to prepare.
+/// A peer process with its prepared product.
 pub(crate) struct PeerEngine<'a, T: Scalar> {
     process: &'a mut PeerProcess,
     task: Task<'a, T>,
@@ -19,8 +19,8 @@ pub(crate) struct PeerEngine<'a, T: Scalar> {
 }
 
 impl<'a, T: Scalar> PeerEngine<'a, T> {
-    /// Has the peer prepare the product of the matrices and values it was given before, and with
-    /// `copy` that of a copy of them.
+    /// Lets the peer prepare the product of the matrices and values that it was sent, and with
+    /// `copy` also that of a copy of them.
     ///
     /// # Errors
     /// The peer's own.
@@ -31,7 +31,7 @@ impl<'a, T: Scalar> PeerEngine<'a, T> {
         b_is_a: bool,
     ) -> Result<Self> {
         if task.layouts != Layouts::RowMajor {
-            return Err(lacks(process.name(), "it is asked for row-major products only".into()));
+            return Err(lacks(process.name(), "only row-major products are measured".into()));
         }
         let b = match (task.operation, b_is_a) {
             (Operation::Spgemm, true) => json!("a"),
@@ -41,8 +41,9 @@ impl<'a, T: Scalar> PeerEngine<'a, T> {
         let answer = process.ask(&json!({
             "do": "prepare", "operation": task.operation.name(), "a": "a", "b": b,
             "columns": task.columns, "sorted": task.sorted, "copy": copy,
+            "heads": task.heads, "gradients": task.gradients,
         }))?;
-        // A peer that knows nothing of copies says nothing of one.
+        // Peers without support for copies omit the key.
         let has_copy = answer.get("copy").and_then(Value::as_bool).unwrap_or(false);
         let plan_ms = answer.get("prepare_ms").and_then(Value::as_f64);
         let versions = process.versions().clone();
@@ -52,7 +53,7 @@ impl<'a, T: Scalar> PeerEngine<'a, T> {
 }
 
 impl<T: Scalar> PeerEngine<'_, T> {
-    /// Sends a `run` and takes the times of its answer.
+    /// Sends a `run` and returns the times in the answer.
     fn times(&mut self, request: &Value) -> Result<Vec<f64>> {
         let answer = self.process.ask(request)?;
         let times = answer.get("ms").cloned().unwrap_or_default();
@@ -99,6 +100,11 @@ impl<T: Scalar> Engine<T> for PeerEngine<'_, T> {
         let rows_file = rows.map(|_| &list);
         self.process.ask(&json!({ "do": "result", "folder": folder, "rows": rows_file }))?;
         let values = read::<T>(&folder.join("values"))?;
+        if self.task.gradients {
+            let mut values = values;
+            let b = values.split_off(self.task.a.nnz().min(values.len()));
+            return Ok(Outcome::OfSpmm { values, b });
+        }
         if self.task.operation != Operation::Spgemm {
             return Ok(Outcome::Dense(values));
         }

@@ -11,13 +11,13 @@ use serde_json::{Value, json};
 
 use super::{Versions, dtype_name};
 
-/// The script that is the other side, unless another one is named.
+/// The default scripts of the child's side.
 const SCRIPT: &str = include_str!("../../../../bench/peers/peer.py");
 const GPU_SCRIPT: &str = include_str!("../../../../bench/peers/gpu_peers.py");
-// A peer that says nothing for this long has hung.
+// A peer without an answer for this long is considered hung.
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// How the runtimes under the peers are set; bench/METHODOLOGY.md says why.
+/// Settings of the peers' runtimes; bench/METHODOLOGY.md explains them.
 const ENVIRONMENT: &[(&str, &str)] = &[
     ("KMP_BLOCKTIME", "1"),
     ("KMP_AFFINITY", "granularity=fine,compact,1,0"),
@@ -32,7 +32,7 @@ const ENVIRONMENT: &[(&str, &str)] = &[
     ),
 ];
 
-/// Which operand a matrix is to the peer.
+/// The operand that a matrix is.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Matrix {
     A,
@@ -48,7 +48,7 @@ impl Matrix {
     }
 }
 
-/// A running peer and the folder through which arrays pass.
+/// A running peer and the folder by which arrays are exchanged.
 pub(crate) struct PeerProcess {
     name: String,
     child: Child,
@@ -59,13 +59,13 @@ pub(crate) struct PeerProcess {
     versions: Versions,
 }
 
-/// A peer that is not there.
+/// The error for an absent peer.
 fn absent(name: &str, reason: String) -> Error {
     let nearest = "a Python that has it (--python, GUSTAV_PYTHON), or the other peers";
     unsupported(name, "this run", reason, nearest)
 }
 
-/// A product that a peer does not have.
+/// The error for a product that a peer lacks.
 pub(crate) fn lacks(name: &str, reason: String) -> Error {
     unsupported(name, "this product", reason, "the other peers")
 }
@@ -75,17 +75,17 @@ fn unsupported(name: &str, problem: &str, reason: String, nearest: &str) -> Erro
     Error::Unsupported { problem, backend, reason, nearest: nearest.into() }
 }
 
-/// A peer that is there and fails.
+/// The error for a peer that fails.
 pub(crate) fn failed(name: &str, reason: impl std::fmt::Display) -> Error {
     Error::Device { action: "multiplying with a peer", reason: format!("{name}: {reason}") }
 }
 
 impl PeerProcess {
-    /// Starts `python script name`, the script that comes with the program unless `script`
-    /// names another, with `threads` threads; `folder` is where arrays pass.
+    /// Starts `python script name` with `threads` threads; the built-in script unless `script` is
+    /// another one. Arrays are exchanged as files in `folder`.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] with the peer's words when it cannot be had.
+    /// [`Error::Unsupported`] with the peer's message when it cannot be started.
     pub fn start(
         name: &str,
         python: &str,
@@ -119,7 +119,7 @@ impl PeerProcess {
             command.env(variable, &threads);
         }
         if name != "mkl" {
-            // The Intel runtime goes by KMP_AFFINITY, the GNU one by this.
+            // The Intel runtime uses KMP_AFFINITY, the GNU one this.
             command.env("OMP_PROC_BIND", "true");
         }
         let mut child = command
@@ -185,7 +185,7 @@ impl PeerProcess {
             Ok(line) => line,
             Err(RecvTimeoutError::Disconnected) => return Err(self.died()),
             Err(RecvTimeoutError::Timeout) => {
-                // It will not answer any more; the pipes close with it.
+                // It will not answer any more; killing it closes the pipes.
                 self.child.kill().ok();
                 return Err(self.failure(format!("no answer for {} s", PATIENCE.as_secs())));
             }
@@ -204,7 +204,7 @@ impl PeerProcess {
         failed(&self.name, reason)
     }
 
-    /// The last words of a peer that is gone.
+    /// The error for a peer that has ended, with its last output.
     fn died(&mut self) -> Error {
         let status = self.child.wait().map_or_else(|e| e.to_string(), |s| s.to_string());
         let text = std::fs::read_to_string(&self.errors).unwrap_or_default();
@@ -212,7 +212,7 @@ impl PeerProcess {
         self.failure(format!("ended with {status}: {last}"))
     }
 
-    /// Gives the peer a matrix.
+    /// Sends the peer a matrix.
     pub fn matrix<T: Scalar>(&mut self, which: Matrix, m: CsrView<'_, T>) -> Result<()> {
         let file = |part: &str, bytes: &[u8]| -> Result<PathBuf> {
             let path = self.folder.join(format!("{}.{part}", which.name()));
@@ -233,7 +233,7 @@ impl PeerProcess {
         Ok(())
     }
 
-    /// Gives the peer the values of B.
+    /// Sends the peer the values of B.
     pub fn pool<T: Scalar>(&mut self, pool: &[T]) -> Result<()> {
         let path = self.folder.join("pool");
         write(&path, bytemuck::cast_slice(pool))?;
@@ -242,7 +242,7 @@ impl PeerProcess {
         Ok(())
     }
 
-    /// Has the peer drop its matrices.
+    /// Lets the peer drop its matrices.
     pub fn forget(&mut self) -> Result<()> {
         self.ask(&json!({ "do": "forget" })).map(|_| ())
     }

@@ -1,8 +1,8 @@
-//! What runs on the GPU, or on both.
+//! The implementations on the GPU, or on both.
 
 use gustav_core::{Csr, Dense, DenseView, Layout, Problem, Result, Scalar};
 use gustav_cpu::Threads;
-use gustav_cpu::dense::{Room, compress};
+use gustav_cpu::dense::{CsrRowsMut, compress};
 use gustav_cuda::spgemm::pipeline::{Block, Config, Pipeline};
 use gustav_cuda::spgemm::{self, DensePlan, Options, SpgemmPlan};
 use gustav_cuda::{Call, DeviceCsr, DeviceDense, PinnedBuffer, SpgemmCall};
@@ -13,12 +13,12 @@ use super::{clocked, record, sample, sparse_of, verify};
 use crate::cuda::Started;
 use crate::value::Value;
 
-// Timed executions, and of what takes longer than `LONG_MS`.
+// Timed executions, and the number for those longer than `LONG_MS`.
 const RUNS: usize = 15;
 const LONG_RUNS: usize = 5;
 const LONG_MS: f64 = 20.0;
-// Rounds in which products from dense matrices are timed, and what they may take together before they
-// are as few as the least.
+// Most and fewest rounds for products from dense matrices, and the time after which the fewest
+// suffice.
 const LEAST_ROUNDS: usize = 15;
 const MOST_ROUNDS: usize = 61;
 const ROUNDS_MS: f64 = 400.0;
@@ -70,8 +70,8 @@ pub(super) fn dense_c<T: Value>(gpu: &Started, a: &Csr<T>, blank: &Record) -> Re
     Ok(records)
 }
 
-/// `shared-row` with C in CSR form, its allocation and the step from dense to CSR included; that step
-/// alone; and the same from matrices in host memory to one in host memory.
+/// `shared-row` with C in CSR form, including allocation and the conversion from dense to CSR; that
+/// conversion alone; and the whole from and to host memory.
 pub(super) fn csr_c<T: Value>(gpu: &Started, a: &Csr<T>, blank: &Record) -> Result<Vec<Record>> {
     let chooser = Chooser::Named(Algorithm::SharedRow);
     let options = Options { chooser, ..Options::default() };
@@ -147,8 +147,8 @@ pub(super) fn csr_c<T: Value>(gpu: &Started, a: &Csr<T>, blank: &Record) -> Resu
     Ok(vec![resident, step, moved])
 }
 
-/// `pipeline`, of the library's own blocks and of others, and `convert-then-multiply` of dense
-/// matrices in host memory, C left on the GPU and copied back, alternately.
+/// `pipeline`, with the library's block size and others, and `convert-then-multiply`, of dense
+/// matrices in host memory, with C left on the GPU and copied back, alternately.
 pub(super) fn from_dense<T: Value>(
     gpu: &Started,
     threads: &Threads,
@@ -188,7 +188,7 @@ pub(super) fn from_dense<T: Value>(
                 }
                 Ok::<_, gustav_core::Error>(ms)
             };
-            // There and back, so that none always follows the same one.
+            // Alternating direction, so that no engine always follows the same one.
             let both = engines.iter_mut().zip(&mut times);
             let all: f64 = match round % 2 {
                 0 => both.map(&mut each).sum::<Result<f64>>()?,
@@ -237,7 +237,7 @@ fn convert<'a, T: Scalar>(
 ) -> impl FnMut(Block<'_, T>) -> Result<usize> + 'a {
     move |block| {
         let Block { rows, first, offsets, indices, values } = block;
-        compress(threads, dense, rows, first, Room { offsets, indices, values })
+        compress(threads, dense, rows, first, CsrRowsMut { offsets, indices, values })
     }
 }
 

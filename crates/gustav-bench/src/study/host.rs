@@ -1,4 +1,4 @@
-//! What runs on the CPU: the paper's two implementations, and a fair baseline.
+//! The implementations on the CPU: the paper's two, and a fair baseline.
 
 use gustav_core::{Csr, Problem, Result};
 use gustav_cpu::spgemm::{SpgemmCall, multiply};
@@ -10,14 +10,14 @@ use super::{clocked, record, sample, verify};
 use crate::check::take_rows;
 use crate::value::Value;
 
-// Timed executions, after one that warms up.
+// Timed executions, after one warm-up.
 const RUNS: usize = 3;
-// Products per thread that are computed of A·A: beyond that, a part of A's rows times A, which are
-// random and alike, and the time in proportion.
+// Most products per thread of A·A: for larger matrices, some of A's rows (which are random and
+// similar) are multiplied, and the time is scaled up.
 const HASH_PRODUCTS: u64 = 6_000_000;
 const FAIR_PRODUCTS: u64 = 60_000_000;
-// The same of dense rows times dense columns, for which B is made dense first; and the fewest rows
-// beside which that takes little.
+// The same for dense rows times dense columns, for which B is converted to dense first; and the
+// fewest rows with which the conversion takes little of the time.
 const DENSE_PRODUCTS: usize = 100_000_000;
 const DENSE_ROWS: usize = 8;
 
@@ -38,7 +38,7 @@ fn options(algorithm: Algorithm, threads: &Threads) -> Options {
     Options { chooser, threads: threads.clone(), ..Options::default() }
 }
 
-/// The first `rows` rows of A·A, `runs` times; the time of all in proportion.
+/// Times the first `rows` rows of A·A, `runs` times, scaled to all rows.
 fn rows_times<T: Value>(
     record: &mut Record,
     a: &Csr<T>,
@@ -56,10 +56,10 @@ fn rows_times<T: Value>(
         times.push(ms * scale);
         last = Some(c);
     }
-    // The first of several warms up.
+    // The first of several is a warm-up.
     record.set_times(&times[usize::from(runs > 1)..], 1);
     if rows < a.nrows() {
-        record.message = Some(format!("time of {rows} rows, in proportion"));
+        record.message = Some(format!("time of {rows} rows, scaled up"));
     }
     let Some(c) = last else { return Ok(()) };
     let own = sample(rows);

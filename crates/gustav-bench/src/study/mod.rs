@@ -1,5 +1,5 @@
 //! The study of Chen, Chen, Shih, Lee ("Accelerating Sparse Matrix Multiplication", 2025): its five
-//! implementations on its matrices, with what it leaves open, as records of the suite `paper-b`.
+//! implementations and variants on its matrices, as records of the suite `paper-b`.
 //!
 //! Per matrix: `dense-naive` and every configuration of `shared-row` with a dense C on the GPU;
 //! `shared-row+csr` with C in CSR form, allocation included; `shared-row+transfers`, which starts
@@ -33,12 +33,12 @@ const THREADS: [usize; 4] = [4, 8, 16, 32];
 // Rows of C that are compared with the oracle.
 const ROWS: usize = 24;
 
-/// Measures the matrices of `suite` that `args` asks for and the file does not hold, on the GPU that
-/// the suite names.
+/// Measures the matrices of `suite` that `args` selects and the file lacks, on the GPU of the
+/// suite.
 ///
 /// # Errors
-/// For what stops the whole run: a matrix that cannot be made, no GPU, a file that cannot be
-/// written. An implementation that fails is a record.
+/// For failures that stop the whole run: a matrix that cannot be generated, no GPU, a file that
+/// cannot be written. A failure of an implementation becomes a record.
 pub(crate) fn run(args: &BenchArgs, suite: &Suite) -> Result<Outcome> {
     let gpu = Started::new(suite.device.as_deref().unwrap_or("cuda:0"), &[])?;
     let mut file = RecordFile::open(&args.record)?;
@@ -48,7 +48,7 @@ pub(crate) fn run(args: &BenchArgs, suite: &Suite) -> Result<Outcome> {
     let study = Study { suite, gpu: &gpu, machine: &machine, threads: &threads, seed: args.seed };
     let (mut outcome, end) = (Outcome::default(), args.end());
     for (workload, cases) in schedule::cases(args, suite, &listing::list(suite)?.0) {
-        // One of the last that is measured of a matrix.
+        // One of the last measurements of a matrix, to tell whether it is done.
         let last = [format!("gustav:{}", Algorithm::SharedRow)];
         let held =
             |c: &Typed| file.holds(&c.asked(workload, 0, args.seed, Some(&gpu.about.name)), &last);
@@ -76,7 +76,7 @@ pub(crate) fn run(args: &BenchArgs, suite: &Suite) -> Result<Outcome> {
     Ok(outcome)
 }
 
-/// What is the same for all matrices.
+/// The state for all matrices.
 struct Study<'a> {
     suite: &'a Suite,
     gpu: &'a Started,
@@ -105,7 +105,7 @@ impl Study<'_> {
         records.extend(device::csr_c(self.gpu, a, &blank)?);
         records.push(host::dense_naive(a, &Record { gpu: None, ..blank.clone() }));
         let dense = a.view().to_dense(gustav_core::Layout::RowMajor)?;
-        // The threads leave the first core to this one, which works as one of them.
+        // The library's threads leave the first core to this thread, which works as one of them.
         let _pinned = Pinned::to_first_core();
         for threads in self.threads {
             let blank = Record { threads: threads.count(), ..blank.clone() };
@@ -117,7 +117,7 @@ impl Study<'_> {
     }
 }
 
-/// The record of what `measured` returns; what fails is a record as well.
+/// The record of the result of `measured`, also of a failure.
 fn record(
     blank: &Record,
     algorithm: &str,
@@ -137,7 +137,7 @@ fn clocked<R>(work: impl FnOnce() -> Result<R>) -> Result<(f64, R)> {
     Ok((ms, result?))
 }
 
-/// Rows of A·A that are looked at: from the first to the last.
+/// A sample of the rows of A·A, from the first to the last.
 fn sample(rows: usize) -> Vec<usize> {
     let count = ROWS.min(rows);
     (0..count).map(|k| k * (rows - 1) / count.saturating_sub(1).max(1)).collect()
@@ -156,7 +156,7 @@ fn verify<T: Scalar>(
     Ok(())
 }
 
-/// The rows as a matrix of their own, out of dense ones in which `is_entry` says what is stored.
+/// Dense rows as a sparse matrix; `is_entry` selects the stored elements.
 fn sparse_of<T: Scalar>(
     dense: &[T],
     columns: usize,

@@ -1,4 +1,4 @@
-//! Tuning: candidates are measured over matrices, and a predictor is trained on what was measured.
+//! Tuning: candidates are measured on many matrices, and a predictor is trained on the records.
 
 #[cfg(feature = "train")]
 mod train;
@@ -9,19 +9,18 @@ use gustav_report::TuneReport;
 
 use crate::{BenchArgs, Outcome, Suite, run};
 
-/// What to tune with.
+/// Arguments of tuning.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TuneArgs {
-    /// What is measured, and where records go: a suite whose engines are the candidates, with one
-    /// number of columns or a filter that takes one. What the record file holds already is not
-    /// measured again.
+    /// The measurements: a suite whose engines are the candidates, with one number of columns or a
+    /// filter that selects one. Cases that the record file already has are not measured again.
     pub bench: BenchArgs,
     /// How the networks are trained.
     pub training: Training,
-    /// Train networks of other sizes too, to see what size buys.
+    /// Train networks of other sizes too, for comparison.
     pub topologies: bool,
-    /// Train and test on five folds of the sources in turn, so that every matrix is tested on, and take
-    /// the network that loses least over all.
+    /// Five-fold cross-validation over the sources; the network with the least loss over all folds
+    /// is taken.
     pub folds: bool,
 }
 
@@ -61,30 +60,30 @@ impl TuneArgs {
     }
 }
 
-/// What training gives.
+/// The results of training.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Tuned {
     /// The network that was taken.
     pub model: Model,
-    /// How good it is, beside its rivals.
+    /// The evaluation of it and its rivals.
     pub report: TuneReport,
 }
 
-/// Called after every pass over a training set: the name of the network, passes of all networks that are
-/// done, and passes in all.
+/// Called after every epoch with the name of the network, the number of epochs done of all
+/// networks, and their total.
 pub type PassCallback<'a> = dyn FnMut(&str, usize, usize) + Send + 'a;
 
-/// Measures what the record file does not hold yet.
+/// Measures the cases that the record file lacks.
 ///
 /// # Errors
-/// As [`run`]; [`Error::Argument`] for a suite that has not one number of columns, two candidates or more,
-/// each once, and SpMM alone, or has a name that is no candidate.
+/// As [`run`]; [`Error::Argument`] unless the suite has one number of columns, at least two
+/// candidates, each once, and only SpMM; and for a name that is not a candidate.
 pub fn measure_candidates(args: &TuneArgs) -> Result<Outcome> {
     args.asked()?;
     run(&args.bench)
 }
 
-/// Trains on what the record file holds, and evaluates on held-out sources; `callback` is called after every pass over a training set.
+/// Trains on the record file, and evaluates on held-out sources; `callback` is called after every epoch.
 ///
 /// # Errors
 /// As [`can_train`]; [`Error::Argument`] as [`measure_candidates`], and when too few matrices were
@@ -93,7 +92,7 @@ pub fn train_predictor(args: &TuneArgs, callback: &mut PassCallback<'_>) -> Resu
     train::rivals(args, callback)
 }
 
-/// Training in a build that cannot.
+/// Training in a build without the feature `train`.
 #[cfg(not(feature = "train"))]
 mod train {
     use super::{PassCallback, Result, TuneArgs, Tuned, untrained};
@@ -103,7 +102,7 @@ mod train {
     }
 }
 
-/// Whether this build trains.
+/// Whether this build can train.
 ///
 /// # Errors
 /// [`Error::Unsupported`] with what to do, in one without the feature `train`.

@@ -1,4 +1,4 @@
-//! The picture of `gustav info` as rectangles and words, in whatever format it is written.
+//! The picture of `gustav info` as rectangles and text, independent of the file format.
 
 use super::{Density, RowLengths};
 
@@ -28,34 +28,34 @@ pub struct Words {
     pub text: String,
 }
 
-/// Rectangles and words on white.
+/// Rectangles and text on white.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Drawing {
     /// Width in pixels.
     pub width: usize,
     /// Height in pixels.
     pub height: usize,
-    /// What is drawn, in order.
+    /// The rectangles, in drawing order.
     pub rects: Vec<Rect>,
-    /// What is written on top.
+    /// The text on top of them.
     pub words: Vec<Words>,
 }
 
 /// Width and height of a character in pixels.
 pub const CHARACTER: f64 = 8.0;
-/// The full colour, red, green and blue.
+/// The colour for shade 1: red, green and blue.
 pub const COLOUR: [u8; 3] = [22, 62, 110];
 
 const MARGIN: f64 = 16.0;
 const LINE: f64 = 16.0;
 const PLOT: f64 = 512.0;
 const BAR: f64 = 240.0;
-// Shades of the spy plot.
+// Number of shades of the spy plot.
 const SHADES: f64 = 32.0;
 
 impl Drawing {
-    /// The spy plot, on its right that of the rows in an order of this name, and the histogram of row
-    /// lengths, under a title.
+    /// A title, the spy plot, optionally to its right that with rows in a named order, and the
+    /// histogram of row lengths.
     pub fn new(
         title: &str,
         density: &Density,
@@ -96,7 +96,7 @@ impl Drawing {
     fn spy(&mut self, density: &Density, left: f64, top: f64) -> f64 {
         let side = PLOT / density.down.max(density.across).max(1) as f64;
         let (width, height) = (side * density.across as f64, side * density.down as f64);
-        // Few shades are told apart, and runs of one shade are one rectangle.
+        // Shades are quantised, and a run of equal shades is one rectangle.
         let level = |i, j| (density.shade(i, j) * SHADES).ceil();
         for i in 0..density.down {
             let mut j = 0;
@@ -171,7 +171,7 @@ mod tests {
         let lengths = RowLengths { bins: Vec::new() };
         let density = Density::new(&a.pattern().view(), 64, 1);
         let drawing = Drawing::new("a", &density, None, &lengths);
-        // A rectangle a row of bins, and the four sides of the frame.
+        // One rectangle per row of bins, and the four sides of the frame.
         assert_eq!(drawing.rects.len(), 64 + 4);
         let both = Drawing::new("a", &density, Some(("lpt", &density)), &lengths);
         assert_eq!(both.rects.len(), 2 * (64 + 4));

@@ -1,4 +1,4 @@
-//! A matrix as a picture: where its nonzeros lie, and how long its rows are.
+//! Pictures of a matrix: spy plot and histogram of row lengths.
 
 mod drawing;
 mod png;

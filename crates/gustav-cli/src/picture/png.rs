@@ -1,10 +1,10 @@
-//! A drawing as PNG, with letters that come with the program.
+//! A drawing as PNG, with a built-in font.
 
 use font8x8::{BASIC_FONTS, GREEK_FONTS, LATIN_FONTS, UnicodeFonts};
 
 use super::drawing::{COLOUR, Drawing, Rect, Words};
 
-/// The drawing as the bytes of a PNG file, or the encoder's complaint.
+/// The drawing as the bytes of a PNG file, or the encoder's error.
 pub fn encode(drawing: &Drawing) -> Result<Vec<u8>, png::EncodingError> {
     let mut canvas = Canvas {
         width: drawing.width,
@@ -21,7 +21,7 @@ pub fn encode(drawing: &Drawing) -> Result<Vec<u8>, png::EncodingError> {
     Ok(bytes)
 }
 
-/// A character's pixels; a question mark for those that the fonts lack.
+/// A character's pixels; a question mark for characters that the fonts lack.
 fn glyph(character: char) -> Option<[u8; 8]> {
     let known = BASIC_FONTS.get(character).or_else(|| LATIN_FONTS.get(character));
     known.or_else(|| GREEK_FONTS.get(character)).or_else(|| BASIC_FONTS.get('?'))
@@ -45,11 +45,11 @@ impl Canvas {
         }
     }
 
-    /// Fills the pixels that the rectangle touches with at least half of their width.
+    /// Fills the pixels that the rectangle covers by at least half of their width.
     fn fill(&mut self, r: &Rect) {
         let span = |start: f64, length: f64| {
             let first = start.round() as usize;
-            // Never thinner than a pixel: a lone nonzero must show.
+            // At least a pixel, so that a single nonzero is visible.
             first..((start + length).round() as usize).max(first + 1)
         };
         for y in span(r.y, r.height) {

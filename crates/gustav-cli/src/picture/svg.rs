@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use super::drawing::{CHARACTER, COLOUR, Drawing, Rect};
 
-/// A number with two digits behind the point at most.
+/// A number with at most two decimals.
 fn short(number: f64) -> String {
     let text = format!("{number:.2}");
     text.trim_end_matches('0').trim_end_matches('.').into()
@@ -21,7 +21,7 @@ pub fn write(drawing: &Drawing) -> String {
          <rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n\
          <g fill=\"rgb({r},{g},{b})\">\n"
     );
-    // One path a shade: thousands of rectangles stay small.
+    // One path per shade keeps the file small.
     let mut shades: BTreeMap<u8, String> = BTreeMap::new();
     for Rect { x, y, width, height, shade } in &drawing.rects {
         let path = shades.entry((shade * 100.0).round() as u8).or_default();

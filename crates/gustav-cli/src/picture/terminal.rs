@@ -1,4 +1,4 @@
-//! Pictures in characters.
+//! Pictures as text.
 
 use super::{Density, RowLengths};
 
@@ -28,7 +28,7 @@ pub fn histogram(lengths: &RowLengths) -> String {
     let width = labels.iter().map(String::len).max().unwrap_or(0);
     let mut text = String::new();
     for (label, (.., rows)) in labels.iter().zip(&lengths.bins) {
-        // A bin with rows shows at least a sliver.
+        // A bin with rows has at least an eighth of a character.
         let eighths = (*rows as u128 * 8 * BAR as u128).div_ceil(most as u128) as usize;
         let mut bar = "█".repeat(eighths / 8);
         if !eighths.is_multiple_of(8) {

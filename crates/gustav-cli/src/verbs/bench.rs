@@ -1,4 +1,4 @@
-//! `gustav bench`: how fast, beside whom.
+//! `gustav bench`: benchmarks of Gustav and peers.
 
 use std::path::PathBuf;
 
@@ -13,8 +13,8 @@ use crate::output;
 /// Measure algorithms and peers side by side, and record every result
 ///
 /// Results are checked in the same run: exit status 1 when the records hold a wrong one, or a
-/// matrix cannot be read. A record file that exists is continued: what it holds of the same
-/// matrices, threads, seed and device is not measured again.
+/// matrix cannot be read. An existing record file is continued: cases that it has of the same
+/// matrices, threads, seed and device are not measured again.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// A suite (its name or .toml file), or matrices: files, folders, gen: descriptions
@@ -23,13 +23,13 @@ pub struct Args {
     /// Append records to this file, one JSON object a line
     #[arg(long, value_name = "OUT.jsonl", required_unless_present = "dry_run")]
     record: Option<PathBuf>,
-    /// Measure nothing; say what would be measured and how long that takes
+    /// Measure nothing; print what would be measured and how long that takes
     #[arg(long)]
     dry_run: bool,
-    /// Begin no case after so many minutes; the same command goes on from there
+    /// Start no case after so many minutes; the same command resumes there
     #[arg(long, value_name = "MINUTES")]
     minutes: Option<f64>,
-    /// Measure every N-th matrix alone, from the K-th on; report takes the files of all parts
+    /// Measure only every N-th matrix, from the K-th on; report takes the files of all parts
     #[arg(long, value_name = "K/N")]
     part: Option<Part>,
     /// Where to measure instead of the suite's device: cpu or cuda:K
@@ -79,7 +79,7 @@ struct Summary {
     most_s: f64,
 }
 
-/// Measures, records and sums up; or says what it would do.
+/// Runs the benchmark, or estimates it with `--dry-run`.
 pub fn run(args: &Args) -> Result {
     gustav_bench::with_huge_pages();
     let described = |t: &String| t.strip_prefix("gen:").unwrap_or(t).to_string();
@@ -128,13 +128,13 @@ pub fn run(args: &Args) -> Result {
         text += &format!("{left} cases are left: the same command goes on from there\n");
     }
     output::print(args.printing, &report, &text)?;
-    // A result that was wrong stays so until it is measured again, whichever run it was.
+    // Wrong results of earlier runs count until they are measured again.
     let right = records.iter().all(|r| r.status != Status::Wrong);
     let read = outcome.unread == 0;
     Ok(if right && read { Outcome::Done } else { Outcome::Failed })
 }
 
-/// Says what `asked` would measure.
+/// Prints an estimate of the run `asked`.
 fn foretell(printing: Printing, asked: &BenchArgs) -> Result {
     let Forecast { matrices, cases, held, least_s, most_s, notes } = gustav_bench::forecast(asked)?;
     for note in &notes {
@@ -151,7 +151,7 @@ fn foretell(printing: Printing, asked: &BenchArgs) -> Result {
     Ok(Outcome::Done)
 }
 
-/// Seconds in the unit that a reader thinks in.
+/// Seconds in a suitable unit.
 fn duration(seconds: f64) -> String {
     match seconds {
         s if s < 100.0 => format!("{s:.0} seconds"),

@@ -1,4 +1,4 @@
-//! `gustav compare`: what became slower or faster from one record file to the next.
+//! `gustav compare`: changes of times between two record files.
 
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ use crate::output;
 /// Compare two files of records: what became slower or faster beyond noise
 ///
 /// Noise is three standard errors of the medians, from the quartiles and rounds of the records.
-/// Exit status 1 when one of our results became slower, wrong, failed, or is gone.
+/// Exit status 1 when one of Gustav's results became slower, wrong, failed, or is missing.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Records from before
@@ -22,16 +22,16 @@ pub struct Args {
     /// Records from after
     #[arg(value_name = "NEW.jsonl")]
     new: PathBuf,
-    /// Changes of fewer percent than this are noise in any case
+    /// Changes below this percentage count as noise in any case
     #[arg(long, value_name = "PERCENT", default_value_t = 5.0)]
     threshold: f64,
-    /// Compare times divided by those of this peer, which took turns on the same machine
+    /// Compare times divided by those of this peer in the same rounds
     #[arg(long, value_name = "PEER")]
     relative_to: Option<String>,
     /// Compare records of different machines or devices
     #[arg(long)]
     across_machines: bool,
-    /// The new records are a part of the cases: those that they lack are no regression
+    /// The new records cover a part of the cases: missing ones are no regression
     #[arg(long)]
     partial: bool,
     #[command(flatten)]
@@ -52,7 +52,7 @@ struct Report {
     changes: Changes,
 }
 
-/// Compares and tells.
+/// Compares and prints the changes.
 pub fn run(args: &Args) -> Result {
     if !(args.threshold >= 0.0 && args.threshold.is_finite()) {
         let words = format!("threshold: {} is not valid, expected 0 or more", args.threshold);
@@ -82,7 +82,7 @@ pub fn run(args: &Args) -> Result {
     Ok(outcome)
 }
 
-/// Our changes beyond noise, what one side lacks, and the means.
+/// Changes of Gustav beyond noise, missing and new cases, and the means.
 fn text(changes: &Changes) -> String {
     let mut out = String::new();
     let listed =

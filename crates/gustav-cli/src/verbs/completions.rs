@@ -1,4 +1,4 @@
-//! `gustav completions`: what a shell needs to complete gustav's options.
+//! `gustav completions`: completion scripts of shells.
 
 use std::io::Write;
 
@@ -15,7 +15,7 @@ pub struct Args {
 
 /// Prints the script.
 pub fn run(args: &Args) -> Result {
-    // In memory first: the generator panics when its writer fails.
+    // To memory first, as the generator panics if its writer fails.
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut super::command(), "gustav", &mut script);
     let mut out = std::io::stdout().lock();

@@ -14,12 +14,12 @@ use crate::output::{self, Content};
 use crate::source::Source;
 use crate::types::with_types;
 
-/// Convert a matrix file to another format, told by the name of the output
+/// Convert a matrix file to another format, by the name of the output
 ///
-/// Without --dtype, values are kept: integers as i64, others as f64. Entries keep their order
-/// and repeated ones stay unless --canonical is given. Symmetric input is expanded: what is
-/// written is general unless --symmetry is given. A .npy file holds a dense matrix: repeated entries are summed, and stored
-/// zeros are as all others.
+/// Without --dtype, values are kept: integers as i64, others as f64. Entries keep their order, and
+/// repeated ones are kept, unless --canonical is given. Symmetric input is expanded: what is
+/// written is general unless --symmetry is given. A .npy file holds a dense matrix: repeated
+/// entries are summed, and stored zeros become ordinary zeros.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// The matrix to read
@@ -34,10 +34,10 @@ pub struct Args {
     /// Write the transpose
     #[arg(long)]
     transpose: bool,
-    /// Write positions only, no values; .npz and .npy, which have values always, get ones
+    /// Write positions only, no values; .npz and .npy, which always have values, get ones
     #[arg(long)]
     pattern: bool,
-    /// Write the half that Matrix Market keeps of a matrix that has this symmetry
+    /// Write only the half that Matrix Market stores of a matrix with this symmetry
     #[arg(long, value_parser = symmetries(), default_value = "general")]
     symmetry: Symmetry,
     /// The arrays of a .npz file
@@ -70,7 +70,7 @@ struct Report {
     dtype: String,
 }
 
-/// Reads and writes.
+/// Converts the file.
 pub fn run(args: &Args) -> Result {
     let header = args.input.header()?;
     let dtype = match args.types.dtype {
@@ -127,8 +127,8 @@ fn written(args: &Args) -> WriteOptions {
     WriteOptions { symmetry, storage, ..WriteOptions::default() }
 }
 
-/// Writes every element, as ones where the matrix has a position if `pattern`, and says what a
-/// dense matrix cannot tell.
+/// Writes every element; with `pattern`, ones at stored positions. Prints a note on information
+/// that is lost.
 fn write_dense<T: Scalar, I: Index, O: Index>(
     args: &Args,
     a: CsrView<'_, T, I, O>,

@@ -1,4 +1,4 @@
-//! `gustav devices`: where products can run.
+//! `gustav devices`: the devices.
 
 use gustav::{Device, DeviceInfo};
 use serde::Serialize;
@@ -7,7 +7,7 @@ use crate::args::Printing;
 use crate::failure::{Outcome, Result};
 use crate::output;
 
-/// List the devices that products can run on, and what the missing ones lack
+/// List the devices that products can run on, and why others are not available
 #[derive(Debug, clap::Args)]
 pub struct Args {
     #[command(flatten)]

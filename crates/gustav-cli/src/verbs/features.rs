@@ -1,4 +1,4 @@
-//! The features of sparsity, as `gustav info --features` tells them.
+//! The features of sparsity, for `gustav info --features`.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -9,7 +9,7 @@ use serde::Serialize;
 use crate::failure::Result;
 use crate::output::Number;
 
-/// The features, and the error of those that were estimated.
+/// The features, and the errors of estimated ones.
 #[derive(Serialize)]
 pub struct Report {
     features: BTreeMap<&'static str, Number>,

@@ -12,7 +12,7 @@ use crate::source::Bar;
 
 /// Download a matrix of the SuiteSparse Matrix Collection
 ///
-/// An interrupted download goes on where it stopped when the command is given again.
+/// Run the command again to resume an interrupted download.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// The matrix, for example HB/bcsstk16
@@ -21,7 +21,7 @@ pub struct Args {
     /// Write the matrix to this file, .mtx, .mtx.gz or .mtx.zst; NAME.mtx unless given
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// The collection's address; GROUP/NAME.tar.gz is looked for under it
+    /// The collection's address, to which /GROUP/NAME.tar.gz is appended
     #[arg(long, value_name = "URL", env = "GUSTAV_COLLECTION", default_value = COLLECTION)]
     base: String,
     /// Checksum of the archive, as md5:HEX or sha256:HEX
@@ -41,7 +41,7 @@ struct Report {
     others: Vec<String>,
 }
 
-/// Downloads, checks and unpacks.
+/// Downloads, checks and unpacks the matrix.
 pub fn run(args: &Args) -> Result {
     let path = match &args.output {
         Some(path) => path.clone(),

@@ -1,4 +1,4 @@
-//! `gustav generate`: test matrices to files.
+//! `gustav generate`: test matrices.
 
 use std::path::PathBuf;
 
@@ -19,7 +19,7 @@ pub struct Args {
     /// What to generate, such as grid5:1000x1000
     #[arg(value_name = "KIND")]
     kind: Generator,
-    /// The file to write; its name tells the format
+    /// The file to write; its name selects the format
     #[arg(short, long, value_name = "FILE")]
     output: PathBuf,
     /// Seed: the same matrix on every machine
@@ -48,7 +48,7 @@ fn kinds() -> String {
     "Kinds:\n".to_string() + &Generator::KINDS.iter().map(usage).collect::<String>()
 }
 
-/// Generates and writes.
+/// Generates and writes the matrix.
 pub fn run(args: &Args) -> Result {
     output::check(&args.output, Content::Sparse, args.types.dtype)?;
     with_types!(&args.types, |T, I, O| typed::<T, I, O>(args))

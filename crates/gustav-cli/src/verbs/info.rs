@@ -1,4 +1,4 @@
-//! `gustav info`: what a matrix looks like.
+//! `gustav info`: properties and pictures of a matrix.
 
 use std::fmt::Write;
 use std::path::PathBuf;
@@ -27,10 +27,10 @@ pub struct Args {
     /// Draw the picture to a PNG file
     #[arg(long, value_name = "FILE")]
     png: Option<PathBuf>,
-    /// Draw the matrix with its rows in this order too, as a CTA of 32 warps meets them
+    /// Draw the matrix also with its rows in this order, as a CTA of 32 warps visits them
     #[arg(long, value_name = "NAME", value_parser = crate::args::orders())]
     order: Option<Order>,
-    /// Tell the 24 features of sparsity, for 32 warps of 32 lanes
+    /// Print the 24 features of sparsity, for 32 warps of 32 lanes
     #[arg(long)]
     features: bool,
     /// Estimate the features from about so many rows
@@ -77,11 +77,11 @@ struct Ordered {
     order_ms: Number,
 }
 
-// Characters of the picture in the terminal, pixels of the one in a file.
+// Width of the picture, in characters in the terminal and in pixels in a file.
 const ACROSS: usize = 64;
 const PIXELS: usize = 512;
 
-/// Reads the matrix and tells about it.
+/// Reads the matrix and prints its properties.
 pub fn run(args: &Args) -> Result {
     for (path, kind) in [(&args.svg, "svg"), (&args.png, "png")] {
         path.as_deref().map_or(Ok(()), |path| output::check_picture(path, kind))?;
@@ -131,7 +131,7 @@ fn typed<T: Scalar, I: Index>(args: &Args) -> Result {
     Ok(Outcome::Done)
 }
 
-/// The rows of `a` one after another as a CTA meets them in `order`.
+/// The rows of `a` in the sequence in which a CTA visits them with `order`.
 fn in_order<T: Scalar, I: Index, O: Index>(
     a: &CsrView<'_, T, I, O>,
     order: Order,
@@ -142,7 +142,7 @@ fn in_order<T: Scalar, I: Index, O: Index>(
     Ok((Ordered { order, order_ms: Number(ms) }, rows.apply_rows(*a)?))
 }
 
-/// Rows as stored, and in the order that was asked for.
+/// Rows as stored, and in the requested order.
 type Pictures = (Density, Option<Density>);
 
 /// Whether A equals its transpose, values included; repeated entries count as their sum.
@@ -161,7 +161,7 @@ fn symmetric<T: Scalar, I: Index, O: Index>(a: &Csr<T, I, O>) -> Result<bool> {
         && t.values().iter().zip(a.values()).all(equal))
 }
 
-/// Draws to the files that were asked for.
+/// Draws the requested files.
 fn draw<T: Scalar, I: Index, O: Index>(
     args: &Args,
     a: &CsrView<'_, T, I, O>,

@@ -1,4 +1,4 @@
-//! The verbs, one per file, and the command line they stand on.
+//! The verbs, one per file, and the command line.
 
 mod bench;
 mod compare;
@@ -28,7 +28,7 @@ use crate::failure::Result;
 /// Multiply sparse matrices straight from CSR
 ///
 /// FILE is a matrix in Matrix Market (.mtx), SciPy .npz, NumPy .npy or .smtx form, plain or
-/// compressed with gzip or zstd, told by its content; or gen: and the description of a
+/// compressed with gzip or zstd, recognised by its content; or gen: and the description of a
 /// generated matrix, such as gen:grid5:1000x1000 (see gustav generate --help).
 ///
 /// Exit status: 0 done, 1 a check or a comparison failed, 2 error, 130 stopped by Ctrl-C.
@@ -66,19 +66,19 @@ pub fn command() -> Command {
     })
 }
 
-/// What a command line asks for, given with the name of the program.
+/// Parses a command line, including the name of the program.
 ///
 /// # Errors
-/// Help, version, and what the program does not take.
+/// Help, version, and invalid arguments.
 pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> clap::error::Result<Cli> {
     let mut matches = command().try_get_matches_from(arguments)?;
     Cli::from_arg_matches_mut(&mut matches).map_err(|e| e.format(&mut command()))
 }
 
-/// Does what the command line asks for.
+/// Runs a parsed command line.
 ///
 /// # Errors
-/// What the verb ran into.
+/// The errors of the verb.
 pub fn run(cli: Cli) -> Result {
     match cli.verb {
         Verb::Info(args) => info::run(&args),

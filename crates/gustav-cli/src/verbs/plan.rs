@@ -1,4 +1,4 @@
-//! `gustav plan`: which way and why, without running.
+//! `gustav plan`: the chosen algorithm and the reason, without running.
 
 use gustav::{
     Chooser, Considered, Device, Error, Explanation, Operation, Order, PatternRef, Problem,
@@ -22,14 +22,14 @@ pub struct Args {
     /// The product
     #[arg(long, value_parser = crate::args::operations(), default_value = "spmm")]
     operation: Operation,
-    /// Columns of B, for spmm, or of X and Y, for sddmm, which need them
+    /// Columns of B, for spmm, or of X and Y, for sddmm (required)
     #[arg(long, visible_alias = "depth", value_name = "N", allow_negative_numbers = true)]
     columns: Option<usize>,
     /// How often the product would be computed
     #[arg(long, value_name = "K", default_value_t = 1, allow_negative_numbers = true)]
     calls: u64,
-    /// Time every candidate as well, row orders on GPUs among them, beside what the predictor of the
-    /// device expects
+    /// Time every candidate as well, including row orders on GPUs, next to the predicted times of
+    /// the device
     #[arg(long)]
     measure: bool,
     /// Seed of generated matrices
@@ -66,7 +66,7 @@ struct Report {
     facts: serde_json::Value,
 }
 
-/// Plans and explains.
+/// Plans and prints the explanation.
 pub fn run(args: &Args) -> Result {
     check(args)?;
     at_least_one("calls", args.calls)?;
@@ -134,29 +134,30 @@ pub fn run(args: &Args) -> Result {
     Ok(Outcome::Done)
 }
 
-/// The plan on a device for so many calls.
+/// Plans on a device for a number of calls.
 type Explain<'a> = &'a dyn Fn(&Device, u64) -> Result<Explanation>;
 
-// Calls that repay whatever making a candidate takes, where the product is measured.
+// Calls for measured plans: so many that any preparation pays.
 const MANY: u64 = 1_000_000_000;
 
-/// What the plan on `device` says and the milliseconds of making it; what the predictor of the device
-/// expects of the candidates and, with `--measure`, what they took.
+/// The explanation of the plan on `device` with the milliseconds of planning, the predicted times
+/// of the candidates and, with `--measure`, their times.
 fn explained(args: &Args, device: &Device, explain: Explain<'_>) -> Result<(Explanation, f64)> {
     let (mut explanation, plan_ms) = measure::once(|| explain(device, args.calls))?;
     let calls = if args.measure { MANY } else { args.calls };
     let by = |chooser, calls| Ok(explain(&device.clone().choose(chooser), calls)?.considered);
-    // One call repays hardly any row order, which then is not made and tried; what is predicted is the same.
+    // Planned for one call, for which row orders are not computed and tried; the predictions are the same.
     let predicted = || match by(Chooser::Predictor, 1) {
         Err(Failure::Library(Error::Unsupported { .. })) => Ok(Vec::new()),
         Err(Failure::Library(e)) => {
-            output::note(args.printing, &format!("nothing is predicted: {e}"));
+            output::note(args.printing, &format!("no predicted times: {e}"));
             Ok(Vec::new())
         }
         other => other,
     };
     if !args.measure {
-        // A chooser that went by them has told them in its order; they have row orders of their own.
+        // A chooser that used candidates has already listed them. With `--order` there are none, as candidates have
+        // their own row orders.
         if explanation.considered.is_empty() && args.choice.order.is_none() {
             explanation.considered = predicted()?;
         }
@@ -174,17 +175,17 @@ fn explained(args: &Args, device: &Device, explain: Explain<'_>) -> Result<(Expl
     Ok((explanation, plan_ms))
 }
 
-/// The refusal of what the command does not compute.
+/// The error for an operation that the command does not compute.
 fn only_a_library(operation: Operation) -> Failure {
     Failure::Library(Error::Unsupported {
         problem: operation.to_string(),
         backend: "the command".into(),
-        reason: "it is a product of the library alone".into(),
+        reason: "it is available in the library only".into(),
         nearest: format!("Pattern::{operation} in Rust"),
     })
 }
 
-/// Refuses what has no bearing on the plan.
+/// Rejects options that have no effect on the plan.
 fn check(args: &Args) -> Result<()> {
     let operation = args.operation;
     let dense = matches!(operation, Operation::Spmm | Operation::Sddmm);
@@ -248,8 +249,8 @@ mod tests {
         args: Args,
     }
 
-    /// How many plans a command line makes where the first is chosen among so many candidates, and how
-    /// many candidates are told.
+    /// How many plans a command line makes if the first is chosen among `among` candidates, and how
+    /// many candidates are listed.
     fn plans(line: &str, among: usize) -> (usize, usize) {
         let args =
             Line::parse_from(format!("plan gen:grid5:3x3 --columns 4 {line}").split(' ')).args;
@@ -261,7 +262,7 @@ mod tests {
             let (predicted_ms, measured_ms) = (Some(1.0), None);
             let one =
                 |k| Considered { candidate: format!("row-split#{k}"), predicted_ms, measured_ms };
-            // The predictor knows three.
+            // The predictor has three.
             let count = if made.get() == 1 { among } else { 3 };
             Ok(Explanation { considered: (0..count).map(one).collect(), ..plan.explain().clone() })
         };
@@ -270,9 +271,9 @@ mod tests {
     }
 
     #[test]
-    fn what_the_predictor_knows_is_asked_for_where_it_is_told() {
+    fn predictions_are_made_only_if_they_are_listed() {
         assert_eq!(plans("--calls 9", 0), (2, 3));
-        assert_eq!(plans("--calls 9", 5), (1, 5), "the chooser went by candidates");
-        assert_eq!(plans("--order dcsr", 0), (1, 0), "the order would be made twice");
+        assert_eq!(plans("--calls 9", 5), (1, 5), "the chooser used candidates");
+        assert_eq!(plans("--order dcsr", 0), (1, 0), "the order would be computed twice");
     }
 }

@@ -11,19 +11,19 @@ use crate::output;
 
 /// Turn records into a page of tables and figures
 ///
-/// The page stands alone and needs no script. A folder next to it, named after it, holds every
-/// table as CSV and every figure as SVG and PNG. Figures whose data the records do not hold are
-/// named on the page.
+/// The page is self-contained and without scripts. A folder next to it, named after it, has every
+/// table as CSV and every figure as SVG and PNG. The page lists the figures for which the records
+/// lack data.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// Files of records, as gustav bench writes them
     #[arg(required = true, value_name = "RECORDS.jsonl")]
     records: Vec<PathBuf>,
-    /// What gustav tune --json printed: the figures of its predictors are drawn too
+    /// Output of gustav tune --json, to draw the figures of its predictors
     #[arg(long, value_name = "TUNING.json", num_args = 1..)]
     tuning: Vec<PathBuf>,
-    /// What hardware counters said, as bench/paper_a_ncu.py writes it: occupancy, warp efficiency and
-    /// instructions per cycle are drawn too
+    /// Hardware counters, as bench/paper_a_ncu.py writes them, to draw occupancy, warp efficiency
+    /// and instructions per cycle
     #[arg(long, value_name = "COUNTERS.csv", num_args = 1..)]
     counters: Vec<PathBuf>,
     /// The page
@@ -49,7 +49,7 @@ struct Summary {
     absent: Vec<Absent>,
 }
 
-/// Reads, draws and writes.
+/// Writes the report.
 pub fn run(args: &Args) -> Result {
     output::writable(&args.output)?;
     let mut records = Vec::new();

@@ -38,7 +38,7 @@ pub struct Args {
     /// Multiply every value by that of A: (X·Yᵀ)∘A
     #[arg(long)]
     factors: bool,
-    /// Factor of A's values before they are added (they are not unless given)
+    /// Factor of A's values, which are added (not added unless given)
     #[arg(long, value_name = "NUMBER", allow_negative_numbers = true)]
     beta: Option<Factor>,
     #[command(flatten)]
@@ -53,7 +53,7 @@ pub struct Args {
     printing: Printing,
 }
 
-/// The dense operands: a depth, or a file.
+/// The dense operands: a number of columns, or a file.
 #[derive(clap::Args, Clone, Debug)]
 #[group(required = true, multiple = false)]
 pub struct Dimension {
@@ -65,7 +65,7 @@ pub struct Dimension {
     pub x: Option<PathBuf>,
 }
 
-/// Multiplies and tells.
+/// Multiplies and prints the result.
 pub fn run(args: &Args) -> Result {
     args.running.check(Content::Sparse, args.types.dtype)?;
     let device = args.choice.device()?;
@@ -189,7 +189,7 @@ impl<T: CpuScalar, I: Index, O: Index> Operands<T, I, O> {
         };
         let (mut plan, plan_ms): (SddmmPlan<'_, T>, _) = measure::once(plan)?;
         let values = out.values_mut();
-        // What β = 0 must not read.
+        // β = 0 must not read them.
         values.fill(T::from_f64(f64::NAN));
         let timing = measure::repeat(repeat, &mut || {
             if factors.beta != T::Accum::zero() {
@@ -233,7 +233,8 @@ impl<T: CpuScalar, I: Index, O: Index> Resident<T, I, O> {
         Ok(Resident { pattern, of_a, x, y, values, stream, probe, upload_ms })
     }
 
-    /// Plans as `device` chooses, multiplies into poisoned values, and brings them to `out`.
+    /// Plans with the chooser of `device`, multiplies into poisoned values, and copies them to
+    /// `out`.
     fn run(
         &mut self,
         device: &Device,
@@ -247,10 +248,10 @@ impl<T: CpuScalar, I: Index, O: Index> Resident<T, I, O> {
             let (pattern, problem) = (pattern.clone(), operands.problem.clone());
             Ok(SddmmRequest { pattern, problem }.plan(device)?)
         };
-        // Kernels are compiled once per machine, which is no part of planning.
+        // Kernels are compiled once per machine, so compilation is not part of planning.
         let _: SddmmPlan<'static, T> = plan()?;
         let (mut plan, plan_ms): (SddmmPlan<'static, T>, _) = measure::once(plan)?;
-        // NaN in every floating-point type: what β = 0 must not read.
+        // NaN in every floating-point type, which β = 0 must not read.
         values.fill(0xff, stream)?;
         let mut execute = || -> Result<f64> {
             if factors.beta != T::Accum::zero() {
@@ -263,7 +264,7 @@ impl<T: CpuScalar, I: Index, O: Index> Resident<T, I, O> {
             };
             Ok(probe.cold_ms(stream, run)?)
         };
-        // The first execution may set up what later ones reuse.
+        // The first execution may allocate or convert what later ones reuse.
         execute()?;
         let timing = measure::repeat(repeat, &mut execute)?;
         let (read, download_ms) = measure::once(|| Ok(values.read(out.values_mut())))?;

@@ -27,13 +27,13 @@ pub struct Args {
     /// The sparse matrix B
     #[arg(value_name = "B")]
     right: Option<Source>,
-    /// Compute only the entries of C at places where this matrix has one
+    /// Compute only the entries of C at positions where this matrix has one
     #[arg(long, value_name = "FILE")]
     mask: Option<Source>,
-    /// Compute C on a GPU tile by tile, in so many bytes of its memory, such as 500M
+    /// Compute C on a GPU in tiles, in at most this many bytes of its memory, such as 500M
     #[arg(long, value_name = "BYTES", value_parser = bytes)]
     memory: Option<usize>,
-    /// Let the columns of a row of C come in any order, which can be faster
+    /// Leave the columns of the rows of C unsorted, which can be faster
     #[arg(long)]
     unsorted: bool,
     #[command(flatten)]
@@ -46,7 +46,7 @@ pub struct Args {
     printing: Printing,
 }
 
-/// Multiplies and tells.
+/// Multiplies and prints the result.
 pub fn run(args: &Args) -> Result {
     args.running.check(Content::Sparse, args.types.dtype)?;
     if args.mask.is_some() && args.choice.algorithm == AlgorithmArg::All {
@@ -74,7 +74,7 @@ pub fn run(args: &Args) -> Result {
     })
 }
 
-/// A number of bytes, with K, M or G for 1024 of the unit before.
+/// A number of bytes, with an optional K, M or G (powers of 1024).
 fn bytes(text: &str) -> std::result::Result<usize, String> {
     let (digits, power) = match text.chars().last() {
         Some('K') => (&text[..text.len() - 1], 1),
@@ -86,13 +86,13 @@ fn bytes(text: &str) -> std::result::Result<usize, String> {
     count.ok_or_else(|| "expected a number of bytes, such as 65536, 500M or 2G".into())
 }
 
-/// A, and B where it is another matrix than A.
+/// A, and B if it is not A.
 pub struct Operands<T: Scalar, I: Index, O: Index> {
     /// A.
     pub a: Csr<T, I, O>,
     b: Option<Csr<T, I, O>>,
     mask: Option<Csr<T, I, O>>,
-    /// The product in words.
+    /// The product as text.
     pub formula: String,
 }
 
@@ -106,7 +106,7 @@ impl<T: Scalar, I: Index, O: Index> Operands<T, I, O> {
         Ok(Operands { mask, formula: operands.formula.replacen('C', "C⟨M⟩", 1), ..operands })
     }
 
-    /// Reads A, and B or what stands for it.
+    /// Reads A and B, or B's default.
     ///
     /// # Errors
     /// For files that cannot be read, and shapes that do not fit.
@@ -178,7 +178,7 @@ impl<T: CpuScalar, I: Index, O: Index> Operands<T, I, O> {
                 let plan = || Ok(self.request(&problem).plan::<T, _>(device)?);
                 let (mut plan, plan_ms): (SpgemmPlan<'_, T, I, O>, _) = measure::once(plan)?;
                 let timing = measure::repeat(running.repeat, &mut || {
-                    // The product before this one gives its memory back first.
+                    // Free the previous product first.
                     product = None;
                     let call = SpgemmCall { alpha: Some(alpha), add: None, reuse: None };
                     let run = || Ok(plan.execute(a, b, call)?);
@@ -242,7 +242,7 @@ impl<T: CpuScalar, I: Index, O: Index> Operands<T, I, O> {
         }
         match Pair::new(device, &self.a, self.b(), self.mask.as_ref()) {
             Err(Failure::Library(Error::OutOfMemory { what, .. })) if self.may_tile(device) => {
-                let why = format!("no room on {device} for {what}: in tiles");
+                let why = format!("not enough memory on {device} for {what}: in tiles");
                 output::note(args.printing, &why);
                 Ok(None)
             }
@@ -250,13 +250,13 @@ impl<T: CpuScalar, I: Index, O: Index> Operands<T, I, O> {
         }
     }
 
-    /// Whether what does not fit on `device` may be computed in tiles.
+    /// Whether a product that does not fit on `device` may be computed in tiles.
     fn may_tile(&self, device: &Device) -> bool {
         device.chooser() == Chooser::Auto && self.mask.is_none()
     }
 
-    /// The product on a GPU: of operands there, or in tiles where that is asked for or memory does
-    /// not suffice. `resident` is given up for tiles, which want its memory.
+    /// The product on a GPU: of resident operands, or in tiles if requested or if memory does not
+    /// suffice. `resident` is freed for tiles, which need its memory.
     fn on_gpu(
         &self,
         resident: &mut Option<Pair<T, I, O>>,
@@ -269,7 +269,7 @@ impl<T: CpuScalar, I: Index, O: Index> Operands<T, I, O> {
         if let Some(pair) = resident {
             match pair.run(device, problem, alpha, repeat, args.printing) {
                 Err(Failure::Library(Error::OutOfMemory { what, .. })) if self.may_tile(device) => {
-                    let why = format!("no room on {device} for {what}: in tiles");
+                    let why = format!("not enough memory on {device} for {what}: in tiles");
                     output::note(args.printing, &why);
                     *resident = None;
                 }

@@ -47,7 +47,7 @@ pub struct Args {
     printing: Printing,
 }
 
-/// The dense operand: a width, or a file.
+/// The dense operand: a number of columns, or a file.
 #[derive(clap::Args, Clone, Debug)]
 #[group(required = true, multiple = false)]
 pub struct Right {
@@ -59,7 +59,7 @@ pub struct Right {
     pub b: Option<PathBuf>,
 }
 
-/// Multiplies and tells.
+/// Multiplies and prints the result.
 pub fn run(args: &Args) -> Result {
     args.running.check(Content::Dense, args.types.dtype)?;
     let device = args.choice.device()?;
@@ -127,7 +127,7 @@ impl<T: CpuScalar, I: Index, O: Index> Operands<T, I, O> {
                     };
                     let (mut plan, plan_ms): (SpmmPlan<'_, T>, _) = measure::once(plan)?;
                     let scale = Scale::new().alpha(alpha).beta(beta);
-                    // What β = 0 must not read.
+                    // β = 0 must not read it.
                     c.data_mut().fill(T::from_f64(f64::NAN));
                     let timing = measure::repeat(running.repeat, &mut || {
                         if let Some(before) = &before {
@@ -194,8 +194,8 @@ impl<T: CpuScalar, I: Index, O: Index> Operands<T, I, O> {
     }
 }
 
-/// A dense operand from a file, packed in `layout`, with `rows` rows and, where that is known,
-/// `columns` columns.
+/// A dense operand from a file, packed in `layout`, with `rows` rows and, if given, `columns`
+/// columns.
 ///
 /// # Errors
 /// When the file cannot be read, or its matrix has another shape.

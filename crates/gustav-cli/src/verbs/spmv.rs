@@ -46,7 +46,7 @@ pub struct Args {
     printing: Printing,
 }
 
-/// Multiplies and tells.
+/// Multiplies and prints the result.
 pub fn run(args: &Args) -> Result {
     args.running.check(Content::Dense, args.types.dtype)?;
     let device = args.choice.device()?;
@@ -102,7 +102,7 @@ fn multiply<T: CpuScalar, I: Index, O: Index>(
                 };
                 let (mut plan, plan_ms): (SpmvPlan<'_, T>, _) = measure::once(plan)?;
                 let scale = Scale::new().alpha(alpha).beta(beta);
-                // What β = 0 must not read.
+                // β = 0 must not read it.
                 y.fill(T::from_f64(f64::NAN));
                 let timing = measure::repeat(running.repeat, &mut || {
                     if let Some(before) = &before {
@@ -147,7 +147,7 @@ fn multiply<T: CpuScalar, I: Index, O: Index>(
     summary.print(args.printing)
 }
 
-/// A vector of `len` values from a file that holds one column or one row.
+/// A vector of `len` values from a file with one column or one row.
 fn vector_file<T: Scalar>(path: &Path, name: &str, len: usize) -> Result<Vec<T>> {
     let m = gustav::io::read_dense::<T>(path, &ReadOptions::default())?;
     let (rows, cols) = (m.nrows(), m.ncols());

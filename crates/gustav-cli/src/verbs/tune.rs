@@ -13,11 +13,11 @@ use crate::args::{Printing, at_least_one};
 use crate::failure::{Failure, Outcome, Result};
 use crate::output;
 
-/// Measure candidates on this GPU, train a predictor on the times, and say how good it is
+/// Measure candidates on this GPU, train a predictor on the times, and evaluate it
 ///
-/// Records are written as they come: a record file that exists is continued, what it holds is not
-/// measured again. Matrices of one source are either trained on or tested on. Training needs a build
-/// with --features train; another one measures, and says so.
+/// An existing record file is continued: cases that it has are not measured again. Matrices of one
+/// source are either trained on or tested on. Training needs a build with --features train; other
+/// builds only measure.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// A suite (its name or .toml file) whose engines are the candidates
@@ -32,24 +32,24 @@ pub struct Args {
     /// Install the model for this GPU
     #[arg(long)]
     install: bool,
-    /// Train on the records that are there, and measure nothing
+    /// Train on existing records, and measure nothing
     #[arg(long)]
     train_only: bool,
-    /// Measure only cases that match, such as matrix=rmat*; of a suite of several numbers of
-    /// columns one must be taken, as n=64
+    /// Measure only cases that match, such as matrix=rmat*; of a suite with several numbers of
+    /// columns select one, as n=64
     #[arg(long, value_name = "FILTER", default_value = "")]
     only: Filter,
     /// The folder of matrix files in place of the suite's
     #[arg(long, value_name = "FOLDER")]
     corpus: Option<PathBuf>,
-    /// Train networks of other sizes too, and tell what each loses
+    /// Train networks of other sizes too, and print the loss of each
     #[arg(long)]
     topologies: bool,
-    /// Train and test on five folds of the sources in turn as well, tell what each rival loses over all,
-    /// and take the network that loses least
+    /// Also do a five-fold cross-validation over the sources, print the loss of each rival, and
+    /// take the network with the least
     #[arg(long)]
     folds: bool,
-    /// Passes over the training set
+    /// Epochs of training
     #[arg(long, value_name = "K", default_value_t = Training::default().passes)]
     passes: usize,
     /// Seed of matrices, values and training
@@ -60,7 +60,7 @@ pub struct Args {
 }
 
 impl Args {
-    /// Whether measuring alone is not what was asked for.
+    /// Whether the options require training.
     fn needs_training(&self) -> bool {
         let Args { train_only, install, topologies, folds, ref output, .. } = *self;
         train_only || install || topologies || folds || output.is_some()
@@ -77,7 +77,7 @@ struct Report {
     training: TuneReport,
 }
 
-/// What was measured.
+/// Counts of a measurement.
 #[derive(Serialize)]
 struct Counts {
     record: String,
@@ -98,7 +98,7 @@ impl Display for Counts {
     }
 }
 
-/// Measures, trains and tells.
+/// Measures, trains and prints the evaluation.
 pub fn run(args: &Args) -> Result {
     at_least_one("passes", args.passes as u64)?;
     let trains = match gustav_bench::can_train() {
@@ -158,10 +158,10 @@ pub fn run(args: &Args) -> Result {
     Ok(if report.counts.wrong == 0 { Outcome::Done } else { Outcome::Failed })
 }
 
-/// Puts a model where plans on that device look for it.
+/// Installs a model for plans on its device.
 fn install(model: &Model, text: &str) -> Result<PathBuf> {
     if model.device.is_empty() {
-        let words = "install: the records are of no GPU, and plans ask models on GPUs alone";
+        let words = "install: the records are of no GPU, and models are used on GPUs only";
         return Err(Failure::Request(words.into()));
     }
     let path = Model::place(&model.device, model.columns)

@@ -60,7 +60,7 @@ fn a_wrong_result_is_broken() {
 }
 
 #[test]
-fn another_machine_is_an_error_with_its_way_out() {
+fn another_machine_is_an_error_that_names_the_option() {
     let folder = measured();
     rewrite(&folder, |r| r["machine"]["cpu"] = json!("another processor"));
     let message = folder.error("compare old.jsonl new.jsonl");

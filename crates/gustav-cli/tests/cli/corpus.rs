@@ -1,4 +1,4 @@
-//! Real matrices, from the corpus beside the checkout.
+//! Real matrices, from the corpus next to the checkout.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ fn small_real_matrices_verify() {
     for entry in std::fs::read_dir(&corpus).expect("the corpus") {
         let path = entry.expect("an entry").path();
         let size = path.metadata().expect("a size").len();
-        // The large ones are for bench/verify_corpus.sh and an optimised build.
+        // Large ones are left to bench/verify_corpus.sh with an optimised build.
         if path.extension().is_none_or(|e| e != "zst") || size > 60_000 {
             continue;
         }

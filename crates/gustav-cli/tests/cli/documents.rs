@@ -6,8 +6,8 @@ use serde_json::Value;
 
 use crate::support::{Folder, SMALL};
 
-/// Keys of the tables under the heading that names `verb`, up to the next heading; tables
-/// introduced by a line with `adds` only when that line holds one of `with`.
+/// Keys of the tables under the heading that names `verb`, up to the next heading; a table
+/// introduced by a line with `adds` counts only if that line has one of `with`.
 pub fn documented(page: &str, verb: &str, with: &[&str]) -> BTreeSet<String> {
     let mut keys = BTreeSet::new();
     let (mut inside, mut counted) = (false, false);
@@ -35,7 +35,7 @@ pub fn page() -> String {
 }
 
 #[test]
-fn every_key_is_documented_and_every_documented_key_is_there() {
+fn printed_keys_and_documented_keys_agree() {
     let page = page();
     let folder = Folder::new();
     folder.write("a.mtx", SMALL);

@@ -1,4 +1,4 @@
-//! Bad input: each message says what, where, and what would work; exit status 2.
+//! Bad input: each message names the problem, its position, and a remedy; exit status 2.
 
 use crate::support::{Folder, SMALL};
 
@@ -46,7 +46,7 @@ fn damaged_matrix_market_files_name_line_and_column() {
 }
 
 #[test]
-fn sizes_past_u32_name_the_way_out() {
+fn sizes_beyond_u32_name_the_option() {
     let huge = format!("{HEADER}2 5000000000 1\n1 5000000000 1\n");
     let words = "a.mtx: line 2, column 1: columns: 5000000000 does not fit in u32; use u64 (pass \
                  --index u64)";
@@ -65,7 +65,7 @@ fn integers_that_do_not_fit_are_not_rounded() {
 }
 
 #[test]
-fn shapes_that_do_not_fit_say_what_was_needed() {
+fn shapes_that_do_not_fit_name_the_expected_one() {
     let folder = Folder::new();
     folder.write("a.mtx", SMALL);
     folder.write("b.mtx", "%%MatrixMarket matrix array real general\n3 1\n1\n2\n3\n");
@@ -165,7 +165,7 @@ fn a_missing_gpu_is_one_line() {
 fn unknown_generators_list_the_known_ones() {
     let folder = Folder::new();
     let error = folder.run("info grid5:3x3").stderr;
-    assert!(error.contains("a file that is there, or gen:grid5:3x3"), "{error}");
+    assert!(error.contains("an existing file, or gen:grid5:3x3"), "{error}");
     let run = folder.run("info gen:lattice:3");
     assert_eq!(run.status, 2);
     assert!(run.stderr.contains("lattice") && run.stderr.contains("grid5"), "{}", run.stderr);
@@ -220,7 +220,7 @@ fn an_output_that_cannot_hold_the_product_is_refused_before_any_work() {
 }
 
 #[test]
-fn more_memory_than_there_is_is_an_error() {
+fn too_little_memory_is_an_error() {
     let folder = Folder::new();
     let message = folder.error("spmm gen:grid5:300x300 --columns 1000000000000 --quiet");
     assert!(message.starts_with("gustav: out of memory: "), "{message}");

@@ -1,12 +1,11 @@
-//! `gustav fetch`: what is said when nothing can be fetched. The downloads themselves are tested
-//! in gustav-io against a server of the test's own.
+//! `gustav fetch`: error messages. Downloads are tested in gustav-io with a local server.
 
 use crate::support::Folder;
 
 #[test]
-fn nobody_at_the_address_is_said_in_words() {
+fn a_failed_connection_is_explained() {
     let folder = Folder::new();
-    // Port 9 (discard) on this machine listens to nobody.
+    // Nothing listens on port 9 (discard) of this machine.
     let message = folder.error("fetch HB/bcsstk16 --base http://127.0.0.1:9/MM");
     assert!(message.contains("127.0.0.1:9/MM/HB/bcsstk16.tar.gz"), "{message}");
     assert!(message.contains("is there a network?"), "{message}");
@@ -19,7 +18,7 @@ fn nobody_at_the_address_is_said_in_words() {
 }
 
 #[test]
-fn requests_are_checked_before_the_network_is_asked() {
+fn requests_are_checked_before_any_network_access() {
     let folder = Folder::new();
     for (line, part) in [
         ("fetch bcsstk16", "HB/bcsstk16"),

@@ -1,4 +1,4 @@
-//! Nothing is lost: outputs that cannot be written leave old files as they were.
+//! Outputs that cannot be written leave old files unchanged.
 
 use crate::support::{Folder, SMALL};
 
@@ -12,7 +12,7 @@ const WRITERS: [(&str, &str); 6] = [
 ];
 
 #[test]
-fn a_missing_folder_is_told_before_any_work() {
+fn a_missing_folder_is_reported_before_any_work() {
     let folder = Folder::new();
     folder.write("a.mtx", SMALL);
     for (line, name) in WRITERS {
@@ -24,7 +24,7 @@ fn a_missing_folder_is_told_before_any_work() {
             ),
         );
     }
-    // A product that takes long: the message comes before the matrix is made.
+    // A long product: the error is reported before the matrix is generated.
     let line = "spmm gen:grid5:100000x100000 --index u64 --columns 1 -o nowhere/c.npy";
     assert!(folder.error(line).contains("cannot write nowhere/c.npy"));
 }
@@ -45,7 +45,7 @@ fn a_folder_is_no_output_file() {
 fn a_full_disk_is_an_error_and_the_old_file_stays() {
     let folder = Folder::new();
     folder.write("a.mtx", SMALL);
-    // A limit on file sizes stands for a full disk: old.mtx exists, the new one is larger.
+    // A limit on file sizes simulates a full disk: old.mtx exists, the new file is larger.
     folder.write("old.mtx", "old");
     let script = "ulimit -f 1; exec \"$0\" generate grid5:60x60 -o old.mtx";
     let output = std::process::Command::new("sh")
@@ -83,7 +83,7 @@ fn a_full_standard_output_is_an_error() {
     }
 }
 
-/// Whether a process holds a file in `folder` open, with a name or without one.
+/// Whether a process has a file in `folder` open, with or without a name.
 #[cfg(target_os = "linux")]
 fn writes_in(process: u32, folder: &std::path::Path) -> bool {
     let Ok(files) = std::fs::read_dir(format!("/proc/{process}/fd")) else { return false };
@@ -114,7 +114,7 @@ fn an_interrupted_write_leaves_the_old_file_and_nothing_else() {
 
 #[cfg(unix)]
 #[test]
-fn a_file_that_must_not_be_written_is_told_before_any_work() {
+fn a_read_only_file_is_reported_before_any_work() {
     use std::os::unix::fs::PermissionsExt;
     let folder = Folder::new();
     let huge = "gen:grid5:100000x100000 --index u64";
@@ -152,7 +152,7 @@ fn escape_sequences_in_names_do_not_reach_the_terminal() {
     assert!(said(&format!("convert {name} a.npz --quiet")).is_empty());
     let svg = String::from_utf8(folder.read("a.svg")).expect("text");
     assert!(svg.contains(shown) && !svg.contains('\u{1b}'), "{svg}");
-    // JSON escapes by itself and keeps the name.
+    // JSON has its own escapes, so the name is unchanged.
     assert_eq!(folder.json(&format!("info {name} --json"))["file"], name);
 }
 

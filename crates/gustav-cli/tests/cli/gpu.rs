@@ -28,7 +28,7 @@ fn products_on_a_gpu_verify_and_say_how() {
 
 #[test]
 #[ignore = "needs a CUDA device"]
-fn every_algorithm_of_a_gpu_stands_in_one_table() {
+fn every_algorithm_of_a_gpu_is_in_one_table() {
     let folder = Folder::new();
     for verb in ["spmm --columns 32 --finite", "spmv"] {
         let line = format!("{verb} gen:rmat:9,8 --device cuda:0 --algorithm all --verify");
@@ -58,7 +58,7 @@ fn every_algorithm_of_a_gpu_stands_in_one_table() {
 
 #[test]
 #[ignore = "needs a CUDA device"]
-fn plans_and_devices_are_told() {
+fn plans_and_devices_are_printed() {
     let folder = Folder::new();
     let plan = |calls| {
         let line = format!("plan gen:rmat:9,8 --columns 64 --device cuda:0 --calls {calls}");
@@ -96,38 +96,38 @@ fn measured_candidates_hold_row_orders() {
 
 #[test]
 #[ignore = "needs a CUDA device"]
-fn predicted_times_are_told() {
+fn predicted_times_are_printed() {
     let folder = Folder::new();
-    let told = |line: &str| {
+    let planned = |line: &str| {
         let report = folder.json(line);
         let candidates = report["candidates"].as_array().expect("a list").clone();
         (candidates.iter().filter(|c| c["predicted_ms"].is_f64()).count(), candidates.len(), report)
     };
     let gpu = &folder.json("devices --json")["devices"][1]["gpu"];
     let line = "plan gen:rmat:9,8 --columns 64 --device cuda:0 --json";
-    let (times, all, report) = told(line);
-    // Models are shipped for some devices.
+    let (times, all, report) = planned(line);
+    // There are built-in models for some devices only.
     if gpu["name"].as_str().is_some_and(|name| name.contains("H200")) {
         assert!(all >= 20 && times == all, "{report}");
-        let (_, all, report) = told(&format!("{line} --choose predictor"));
+        let (_, all, report) = planned(&format!("{line} --choose predictor"));
         let reason = report["reason"].as_str().expect("a reason");
         assert!(all >= 20 && reason.contains("a share of 0."), "{report}");
     }
-    // What was measured was f32 at 64 columns.
+    // The model was trained on f32 at 64 columns.
     for other in ["--columns 65", "--columns 64 --dtype f64"] {
-        let (times, ..) = told(&line.replace("--columns 64", other));
+        let (times, ..) = planned(&line.replace("--columns 64", other));
         assert_eq!(times, 0, "{other}");
     }
 }
 
 #[test]
 #[ignore = "needs a CUDA device"]
-fn a_predicted_order_is_tried_before_it_is_kept() {
+fn a_predicted_order_is_tried_before_it_is_used() {
     use serde_json::{Value, json};
     let folder = Folder::new();
     let gpu = folder.json("devices --json")["devices"][1]["gpu"]["name"].clone();
     let gpu = gpu.as_str().expect("a name");
-    // A network of no weights that is all for an order.
+    // A network without weights whose bias favours an order.
     let shipped = include_str!("../../../gustav-plan/models/nvidia-h200-64.json");
     let mut model: Value = serde_json::from_str(shipped).expect("a model");
     let inputs = model["inputs"].as_array().expect("names").len();
@@ -141,7 +141,7 @@ fn a_predicted_order_is_tried_before_it_is_kept() {
     let name: String = gpu.chars().map(plain).collect();
     std::fs::create_dir_all(folder.path("gustav/predictor")).expect("a folder");
     folder.write(&format!("gustav/predictor/{name}-64.json"), model.to_string());
-    let told = |line: &str| {
+    let planned = |line: &str| {
         let mut command = folder.command(&format!("{line} --choose predictor --device cuda:0"));
         let output = command.env("XDG_CONFIG_HOME", folder.path("")).output().expect("gustav");
         let run = Run::of(output);
@@ -151,9 +151,9 @@ fn a_predicted_order_is_tried_before_it_is_kept() {
         (report["order"].is_null(), reason, report)
     };
     let line = "plan gen:rmat:12,8 --columns 64 --json";
-    let (_, reason, report) = told(&format!("{line} --calls 1000000000"));
+    let (_, reason, report) = planned(&format!("{line} --calls 1000000000"));
     assert!(reason.contains("; tried, "), "{report}");
-    // What is told to be taken is: the prediction, or the fastest of what stood beside it.
+    // The plan is the candidate that the reason names: the prediction, or the fastest alternative.
     let instead = reason.rsplit_once(", ").and_then(|(_, words)| words.strip_suffix(" is taken"));
     let taken = instead.unwrap_or("segmented@lpt");
     assert_eq!(report["order"].as_str(), taken.split_once('@').map(|(_, order)| order), "{report}");
@@ -163,11 +163,11 @@ fn a_predicted_order_is_tried_before_it_is_kept() {
     measured.sort_unstable();
     assert_eq!(measured, ["auto", "segmented", "segmented@lpt", "segmented@stored"], "{report}");
     assert!(measured.contains(&taken), "{report}");
-    let (stored, reason, report) = told(&format!("{line} --calls 1000000000 --deterministic"));
+    let (stored, reason, report) = planned(&format!("{line} --calls 1000000000 --deterministic"));
     assert!(stored && reason.contains("not tried"), "{report}");
-    let (stored, reason, report) = told(&format!("{line} --calls 10"));
+    let (stored, reason, report) = planned(&format!("{line} --calls 10"));
     assert!(stored && reason.contains("calls would repay"), "{report}");
-    let (stored, reason, report) = told(&format!("{line} --calls 1000000000 --transpose"));
+    let (stored, reason, report) = planned(&format!("{line} --calls 1000000000 --transpose"));
     assert!(stored && reason.contains("segmented, a share"), "{report}");
 }
 
@@ -178,7 +178,7 @@ fn ctrl_c_stops_a_product_between_tiles() {
     use std::process::Stdio;
     let folder = Folder::new();
     let line = "spgemm gen:uniform:200000x200000,16 --device cuda:0 --memory 20M";
-    // Many times, so that the signal comes while tiles are multiplied.
+    // Repeated, so that the signal arrives while tiles are multiplied.
     let mut child = folder.command(&format!("{line} --repeat 1000 -o c.mtx"));
     let child = child.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("gustav starts");
     std::thread::sleep(std::time::Duration::from_secs(12));

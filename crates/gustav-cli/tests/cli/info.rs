@@ -25,7 +25,7 @@ fn info_counts() {
 }
 
 #[test]
-fn info_tells_features() {
+fn info_prints_features() {
     let folder = Folder::new();
     let report = folder.json("info gen:grid5:40x40 --features --json");
     assert_eq!(report["features"]["nrow"], 1600.0);
@@ -95,7 +95,7 @@ fn info_draws_rows_in_an_order_beside_the_stored_ones() {
 }
 
 #[test]
-fn devices_tell_what_is_missing() {
+fn devices_say_what_is_missing() {
     let folder = Folder::new();
     let run = folder.run("devices");
     assert!(run.stdout.starts_with("cpu "), "{}", run.stdout);
@@ -147,7 +147,7 @@ fn info_reads_integers_that_f64_lacks() {
     let message = folder.error("info i.mtx --dtype f64");
     assert!(message.contains("i.mtx: line 3, column 5: 9007199254740993"), "{message}");
     assert!(message.contains("use i64"), "{message}");
-    // 2^63 is beyond i64, and an f64.
+    // 2^63 exceeds i64 and is exact in f64.
     folder.write("w.mtx", format!("{header}2 2 1\n2 1 9223372036854775808\n"));
     assert!(folder.error("info w.mtx").contains("use f64"));
     assert_eq!(folder.json("info w.mtx --dtype f64 --json")["nnz"], 2);
@@ -181,7 +181,7 @@ fn convert_to_dense_says_what_is_lost() {
 }
 
 #[test]
-fn the_name_of_the_output_tells_its_format_not_its_folder() {
+fn the_name_of_the_output_selects_the_format_not_its_folder() {
     let folder = Folder::new();
     folder.write("a.mtx", crate::support::SMALL);
     std::fs::create_dir(folder.path("x.npy")).expect("a folder");
@@ -190,7 +190,7 @@ fn the_name_of_the_output_tells_its_format_not_its_folder() {
 }
 
 #[test]
-fn convert_canonicalises_and_transposes_when_asked() {
+fn convert_canonicalises_and_transposes_on_request() {
     let folder = Folder::new();
     let header = "%%MatrixMarket matrix coordinate integer general\n";
     folder.write("a.mtx", format!("{header}2 3 3\n1 3 1\n1 1 2\n1 3 4\n"));

@@ -1,4 +1,4 @@
-//! The program as its users meet it: outputs, messages, exit statuses, files.
+//! Tests of the program: outputs, messages, exit statuses, files.
 
 mod bench;
 mod compare;

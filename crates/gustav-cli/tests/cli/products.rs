@@ -117,7 +117,8 @@ fn dense_products_at_nonzeros_verify() {
         let line = format!("sddmm a.mtx {options} --repeat 2 --verify --json");
         assert_eq!(folder.json(&line)["verified"], true, "{line}");
     }
-    // X and Y from files, C to one: C at (i, j) is the product of their rows.
+    // X and Y from files, C to a file: C at (i, j) is the inner product of row i of X and row j of
+    // Y.
     let vector = |values: &str| {
         format!("%%MatrixMarket matrix array real general\n{} 1\n{values}", values.lines().count())
     };
@@ -139,7 +140,7 @@ fn integer_factors_are_exact() {
     let header = "%%MatrixMarket matrix coordinate integer general\n";
     folder.write("one.mtx", format!("{header}1 1 1\n1 1 1\n"));
     folder.write("x.mtx", "%%MatrixMarket matrix array integer general\n1 1\n1\n");
-    // The least integer that f64 lacks.
+    // The smallest integer that f64 cannot hold.
     let odd = "9007199254740993";
     for line in [
         format!("spmv one.mtx --x x.mtx --alpha {odd}"),
@@ -165,7 +166,7 @@ fn expected_calls_decide_what_is_planned() {
 #[test]
 fn deterministic_products_do_not_depend_on_the_number_of_threads() {
     let folder = Folder::new();
-    // A row long enough to be cut between several threads.
+    // Has a row long enough to be cut into parts for several threads.
     let line = "spmm gen:hubs:2000x20000,5,1,1100 --columns 8 --deterministic --repeat 1 -o c.npy";
     let product = |threads: usize| {
         assert_eq!(folder.run(&format!("{line} --threads {threads} --quiet")).status, 0);
@@ -192,7 +193,7 @@ fn all_algorithms_agree_with_the_oracle() {
 }
 
 #[test]
-fn the_product_is_the_one_on_paper() {
+fn the_product_is_correct() {
     let folder = Folder::new();
     folder.write("a.mtx", SMALL);
     folder.write("x.mtx", "%%MatrixMarket matrix array real general\n4 1\n1\n10\n100\n1000\n");
@@ -254,7 +255,7 @@ fn spgemm_under_a_mask() {
     }
     let run = folder.run("spgemm s.mtx --mask s.mtx");
     assert!(run.stdout.contains("C⟨M⟩ = A·A"), "{run:?}");
-    assert!(run.stdout.contains("at places of s.mtx"), "{run:?}");
+    assert!(run.stdout.contains("at positions of s.mtx"), "{run:?}");
     assert!(!run.stdout.contains("GFLOP/s"), "{run:?}");
     for (options, word) in
         [("--algorithm all", "leave it out"), ("--algorithm gustavson", "masked")]
@@ -292,7 +293,7 @@ fn sizes_of_nothing_work() {
 }
 
 #[test]
-fn not_a_number_travels_and_is_told_as_a_string() {
+fn not_a_number_is_computed_with_and_printed_as_a_string() {
     let folder = Folder::new();
     let header = "%%MatrixMarket matrix coordinate real general\n";
     folder.write("nan.mtx", format!("{header}1 1 1\n1 1 nan\n"));
@@ -334,24 +335,24 @@ fn plan_explains_without_running() {
         {
             assert!(run.stdout.lines().any(|l| l.starts_with(line)), "{line}: {}", run.stdout);
         }
-        // Words, not the program's own names.
+        // Text for users, without debug output.
         assert!(!run.stdout.contains(['{', '}']), "{}", run.stdout);
     }
 }
 
 #[test]
-fn plan_measures_every_candidate_when_asked() {
+fn plan_measures_every_candidate_on_request() {
     let folder = Folder::new();
     for (operation, one) in
         [("spmm --columns 3", "csb"), ("spmv", "merge-path"), ("spgemm", "hash-rows")]
     {
         let line = format!("plan gen:grid5:9x9 --operation {operation} --json");
         assert_eq!(folder.json(&line)["candidates"].as_array().map(Vec::len), Some(0));
-        let told = folder.json(&format!("{line} --measure"));
-        let all = told["candidates"].as_array().expect("candidates");
+        let output = folder.json(&format!("{line} --measure"));
+        let all = output["candidates"].as_array().expect("candidates");
         let ms: Vec<f64> = all.iter().filter_map(|c| c["measured_ms"].as_f64()).collect();
-        assert!(ms.len() == all.len() && ms.is_sorted() && ms[0] > 0.0, "{told}");
-        assert!(all.iter().any(|c| c["candidate"] == one), "{told}");
+        assert!(ms.len() == all.len() && ms.is_sorted() && ms[0] > 0.0, "{output}");
+        assert!(all.iter().any(|c| c["candidate"] == one), "{output}");
     }
 }
 

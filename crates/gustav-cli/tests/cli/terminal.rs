@@ -1,5 +1,5 @@
-//! Progress bars, which are drawn on terminals alone: the program runs with a terminal of the test's
-//! own as its standard error.
+//! Progress bars, which are drawn only on terminals: the test opens a pseudo-terminal as standard
+//! error.
 #![cfg(target_os = "linux")]
 
 use std::fs::File;
@@ -10,13 +10,13 @@ use std::process::{Command, Stdio};
 
 use crate::support::Folder;
 
-/// Both ends of a new terminal of 100 columns: what reads it, and what a program writes to.
+/// A new pseudo-terminal of 100 columns: its reading end, and the end for a program.
 fn terminal() -> (File, File) {
     let (mut reader, mut writer) = (0, 0);
     let size = libc::winsize { ws_row: 24, ws_col: 100, ws_xpixel: 0, ws_ypixel: 0 };
     let none = std::ptr::null_mut();
-    // SAFETY: writes two descriptors, which the files own from here on; the size is read, and a
-    // name and settings are not asked for.
+    // SAFETY: writes two descriptors, which the files own from here on; the size is read; name and
+    // settings may be null.
     unsafe {
         assert_eq!(libc::openpty(&mut reader, &mut writer, none, none.cast(), &size), 0);
         (File::from_raw_fd(reader), File::from_raw_fd(writer))
@@ -32,15 +32,15 @@ fn seen(mut command: Command) -> (Option<i32>, String) {
         .stderr(writer)
         .spawn()
         .expect("gustav starts");
-    // The ends that the command holds would keep the terminal open.
+    // The command's ends would keep the terminal open.
     drop(command);
-    let (mut text, mut piece) = (Vec::new(), [0; 4096]);
-    // Reading a terminal without writers is an error, not an end.
-    while let Ok(count) = reader.read(&mut piece) {
+    let (mut text, mut chunk) = (Vec::new(), [0; 4096]);
+    // Reading from a terminal without writers returns an error, not end of file.
+    while let Ok(count) = reader.read(&mut chunk) {
         if count == 0 {
             break;
         }
-        text.extend_from_slice(&piece[..count]);
+        text.extend_from_slice(&chunk[..count]);
     }
     let status = child.wait().expect("an end");
     (status.code(), String::from_utf8_lossy(&text).into_owned())
@@ -60,7 +60,7 @@ fn a_benchmark_shows_what_it_measures_and_the_time_left() {
 }
 
 #[test]
-fn a_download_shows_how_much_has_come_and_the_time_left() {
+fn a_download_shows_the_received_bytes_and_the_time_left() {
     let mut tar =
         tar::Builder::new(flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::none()));
     let matrix = format!("{}{}", crate::support::SMALL, "% so long\n".repeat(10_000));
@@ -74,10 +74,10 @@ fn a_download_shows_how_much_has_come_and_the_time_left() {
     let address = listener.local_addr().expect("an address");
     let server = std::thread::spawn(move || {
         let (mut stream, _) = listener.accept().expect("a request");
-        let mut asked = Vec::new();
+        let mut request = Vec::new();
         let mut byte = [0];
-        while !asked.ends_with(b"\r\n\r\n") && stream.read(&mut byte).expect("a request") > 0 {
-            asked.push(byte[0]);
+        while !request.ends_with(b"\r\n\r\n") && stream.read(&mut byte).expect("a request") > 0 {
+            request.push(byte[0]);
         }
         let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", archive.len());
         stream.write_all(head.as_bytes()).expect("an answer");

@@ -1,4 +1,4 @@
-//! Tuning on the CPU: what is measured is kept, and a build that trains goes on from there.
+//! Tuning on the CPU: records are kept, and a build with training continues with them.
 
 #[cfg(feature = "train")]
 use crate::documents::{documented, page, printed};
@@ -35,7 +35,7 @@ budget_s = 0.001
 "#;
 
 #[test]
-fn a_network_of_no_passes_is_refused_before_anything_is_measured() {
+fn zero_epochs_are_refused_before_anything_is_measured() {
     let folder = Folder::new();
     folder.write("small.toml", SUITE);
     let message = folder.error("tune small.toml --record r.jsonl --passes 0");
@@ -49,7 +49,7 @@ fn a_build_that_cannot_train_measures_and_says_so() {
     let folder = Folder::new();
     folder.write("small.toml", SUITE);
     let advice = ["cargo build --release --features train", "--train-only"];
-    // Where measuring alone is no use, it is refused before anything is measured.
+    // Options that need training are refused before anything is measured.
     for more in ["--install", "-o m.json", "--train-only", "--folds", "--topologies"] {
         let message = folder.error(&format!("tune small.toml --record r.jsonl {more}"));
         assert_eq!(message.lines().count(), 1, "{message}");
@@ -65,7 +65,7 @@ fn a_build_that_cannot_train_measures_and_says_so() {
     advice.iter().for_each(|part| assert!(last.contains(part), "{message}"));
     let record = folder.read("r.jsonl");
     assert_eq!(record.iter().filter(|byte| **byte == b'\n').count(), 12);
-    // What is there is not measured again.
+    // Existing records are not measured again.
     let message = folder.error("tune small.toml --record r.jsonl");
     assert!(message.contains("note: 0 cases measured, 6 resumed"), "{message}");
     assert_eq!(folder.read("r.jsonl"), record);
@@ -85,7 +85,7 @@ fn a_build_that_trains_writes_a_model() {
     let text = String::from_utf8(model.clone()).expect("UTF-8");
     assert!(text.starts_with("{\"format\":\"gustav-predictor\""), "{text}");
     assert!(text.contains("[\"row-split\",\"merge-path\"]"), "{text}");
-    // Measured on the CPU, of which nobody asks a model.
+    // Models are not used on the CPU.
     let refused =
         folder.error("tune small.toml --record r.jsonl --passes 3 --train-only --install");
     assert!(refused.contains("install: the records are of no GPU"), "{refused}");

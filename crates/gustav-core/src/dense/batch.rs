@@ -3,9 +3,9 @@
 use super::{DenseView, DenseViewMut, Layout};
 use crate::{Error, Operation, Problem, Result, Scalar};
 
-/// The shape of a batch of matrices that one dense matrix holds: side by side in its columns, as
-/// `n × (heads · d)`, or one above the other in its rows, as `(heads · n) × d`. Which of them, the shape of the matrix
-/// says.
+/// The shape of a batch of matrices that one dense matrix holds: side by side in its columns, as `n
+/// × (heads · d)`, or one above the other in its rows, as `(heads · n) × d`. The shape of the
+/// matrix tells which.
 #[derive(Clone, Copy, Debug)]
 pub struct Batch {
     /// The product, for messages.
@@ -23,7 +23,8 @@ pub struct Batch {
 }
 
 impl Batch {
-    /// Values from one matrix to the next in a dense matrix of `shape`, `layout` and leading dimension `ld`.
+    /// Distance in values from one matrix to the next in a dense matrix of `shape`, `layout` and leading dimension
+    /// `ld`.
     ///
     /// # Errors
     /// [`Error::Shape`] when it does not hold the batch.
@@ -34,7 +35,7 @@ impl Batch {
         if layout != self.layout || !(beside || below) {
             return Err(self.refused(shape, layout));
         }
-        // A batch of one is both.
+        // A batch of one is both side by side and one above the other.
         Ok(match (beside, layout) {
             (true, Layout::RowMajor) => columns,
             (true, Layout::ColumnMajor) => columns.saturating_mul(ld),
@@ -43,7 +44,7 @@ impl Batch {
         })
     }
 
-    /// Matrix `index` of those that `all` holds.
+    /// Matrix `index` of the batch in `all`.
     ///
     /// # Errors
     /// As [`Batch::distance`].
@@ -63,7 +64,7 @@ impl Batch {
         unsafe { DenseView::from_raw_parts(self.rows, self.columns, self.layout, ld, at) }
     }
 
-    /// Matrix `index` of those that `all` holds, to be written.
+    /// Matrix `index` of the batch in `all`, to be written.
     ///
     /// # Errors
     /// As [`Batch::distance`].
@@ -79,7 +80,7 @@ impl Batch {
         let distance = self.distance((all.nrows(), all.ncols()), all.layout(), ld)?;
         assert!(index < self.count, "matrix {index} of {}", self.count);
         let at = all.as_mut_ptr().wrapping_add(index * distance);
-        // SAFETY: as in `matrix`; `all` is borrowed for as long as the block is.
+        // SAFETY: as in `matrix`; `all` is borrowed as long as the block lives.
         unsafe { DenseViewMut::from_raw_parts(self.rows, self.columns, self.layout, ld, at) }
     }
 
@@ -97,12 +98,12 @@ impl Batch {
 }
 
 impl Problem {
-    /// How B lies in the batch of an SpMM, Y in that of an SDDMM.
+    /// The batch of B of an SpMM, of Y of an SDDMM.
     pub fn batch_b(&self, name: &'static str) -> Batch {
         self.matrices(name, self.inner(), self.layout_b)
     }
 
-    /// How C lies in the batch of an SpMM, X in that of an SDDMM.
+    /// The batch of C of an SpMM, of X of an SDDMM.
     pub fn batch_c(&self, name: &'static str) -> Batch {
         self.matrices(name, self.output_rows(), self.layout_c)
     }
@@ -112,10 +113,11 @@ impl Problem {
         Batch { op: operation.name(), name, count: batch, rows, columns, layout }
     }
 
-    /// A batch is one of products that `backend` computes several at once of.
+    /// For a `backend` with batches: checks that the batch is not empty and that the product
+    /// supports it.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] when it is not, or there is nothing in it.
+    /// [`Error::Unsupported`] otherwise.
     pub fn check_batch(&self, backend: &str) -> Result<()> {
         let refuse = |reason: &str, nearest: &str| {
             Err(Error::Unsupported {

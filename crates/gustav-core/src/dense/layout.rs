@@ -1,19 +1,19 @@
-//! Which index runs fastest in memory, and how many values a matrix spans.
+//! Row-major or column-major, and how many values a matrix spans.
 
 use std::fmt::Display;
 
 use crate::{Error, Result};
 
-/// Which index runs fastest in memory.
+/// Row-major or column-major.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize,
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum Layout {
-    /// Elements of a row are neighbours.
+    /// Elements of a row are contiguous.
     #[default]
     RowMajor,
-    /// Elements of a column are neighbours.
+    /// Elements of a column are contiguous.
     ColumnMajor,
 }
 
@@ -34,7 +34,7 @@ impl Layout {
         }
     }
 
-    /// Where element (i, j) is from element (0, 0) on.
+    /// Position of element (i, j) relative to element (0, 0).
     #[inline(always)]
     pub(super) const fn position(self, i: usize, j: usize, ld: usize) -> usize {
         match self {
@@ -50,8 +50,8 @@ impl Display for Layout {
     }
 }
 
-/// Checks a leading dimension and returns how many values the matrix spans: more than there can be where
-/// no number counts them.
+/// Checks a leading dimension and returns how many values the matrix spans; `usize::MAX` on
+/// overflow.
 pub(super) fn span(nrows: usize, ncols: usize, layout: Layout, ld: usize) -> Result<usize> {
     let (lines, len) = layout.lines(nrows, ncols);
     if ld < len {

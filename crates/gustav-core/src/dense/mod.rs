@@ -48,7 +48,7 @@ impl<T: Scalar> Dense<T> {
         Ok(Dense { nrows, ncols, layout, ld, data: values.into() })
     }
 
-    /// A matrix from values with a leading dimension of its own.
+    /// A matrix from values with a given leading dimension.
     ///
     /// # Errors
     /// [`Error::Shape`] when `ld` is too small, [`Error::Length`] when values are missing.
@@ -94,7 +94,7 @@ impl<T: Scalar> Dense<T> {
     ) -> Result<Self> {
         let mut m = Self::zeros(nrows, ncols, layout)?;
         let (lines, len) = layout.lines(nrows, ncols);
-        // Empty lines may be more than anybody counts.
+        // A matrix of empty lines may have any number of them: skip the loop.
         for line in 0..if len == 0 { 0 } else { lines } {
             for k in 0..len {
                 m.data[line * m.ld + k] = match layout {
@@ -111,7 +111,7 @@ impl<T: Scalar> Dense<T> {
         DenseView::of(self.nrows, self.ncols, self.layout, self.ld, &self.data)
     }
 
-    /// The matrix as a view to be written.
+    /// The matrix as a mutable view.
     pub fn view_mut(&mut self) -> DenseViewMut<'_, T> {
         DenseViewMut::of(self.nrows, self.ncols, self.layout, self.ld, &mut self.data)
     }
@@ -126,7 +126,7 @@ impl<T: Scalar> Dense<T> {
         self.ncols
     }
 
-    /// Which index runs fastest.
+    /// The layout.
     pub fn layout(&self) -> Layout {
         self.layout
     }
@@ -146,7 +146,7 @@ impl<T: Scalar> Dense<T> {
         &mut self.data
     }
 
-    /// The stored values for their next owner.
+    /// The stored values, owned.
     pub fn into_data(self) -> Buffer<T> {
         self.data
     }
@@ -185,16 +185,16 @@ mod tests {
     }
 
     #[test]
-    fn what_is_between_lines_is_in_no_slice_unless_it_is_borrowed() {
+    fn values_between_lines_are_in_no_slice_unless_they_are_borrowed() {
         let mut values = [1.0, 2.0, -1.0, 3.0, 4.0, -1.0];
         let at = values.as_mut_ptr();
         for (layout, second) in [(Layout::RowMajor, (1, 0)), (Layout::ColumnMajor, (0, 1))] {
-            // SAFETY: the lines are within `values`, which nothing else uses meanwhile.
+            // SAFETY: the lines are within `values`, which nothing else uses.
             let view = unsafe { DenseView::<f64>::from_raw_parts(2, 2, layout, 3, at) }.unwrap();
             assert_eq!((view.as_slice(), view.get(second.0, second.1)), (None, 3.0));
             assert_eq!((view.line(0), view.line(1)), (&[1.0, 2.0][..], &[3.0, 4.0][..]));
             assert_eq!(view.to_layout(layout).unwrap().data(), [1.0, 2.0, 3.0, 4.0]);
-            // SAFETY: as above; one line, or lines without anything between them.
+            // SAFETY: as above; one line, or lines without gaps.
             let (line, packed) = unsafe {
                 let (rows, columns) = if layout == Layout::RowMajor { (1, 3) } else { (3, 1) };
                 let line = DenseView::from_raw_parts(rows, columns, layout, 5, at);
@@ -207,7 +207,7 @@ mod tests {
         assert_eq!(view.as_slice(), Some(&values[..]));
 
         let at = values.as_mut_ptr();
-        // SAFETY: the lines are within `values`, which nothing else uses meanwhile.
+        // SAFETY: the lines are within `values`, which nothing else uses.
         let view = unsafe { DenseViewMut::from_raw_parts(2, 2, Layout::RowMajor, 3, at) };
         let mut view = view.unwrap();
         assert!(view.as_mut_slice().is_none() && view.reborrow().as_mut_slice().is_none());

@@ -1,4 +1,4 @@
-//! Dense matrices over values that somebody else holds.
+//! Dense matrices over borrowed values.
 
 use std::marker::PhantomData;
 
@@ -6,16 +6,16 @@ use super::layout::{check, span};
 use super::{Dense, Layout};
 use crate::{Result, Scalar, parallel};
 
-// Lines of a copy in another layout that are written together, and elements of each at a time:
-// the former read whole cache lines of the source, the latter keep them in cache.
+// Block of a copy to another layout: lines written together, so that whole cache lines of the
+// source are read, and elements of each, few enough for these to stay in cache.
 const LINES: usize = 32;
 const ELEMENTS: usize = 128;
 
-/// A dense matrix over values that somebody else holds.
+/// A dense matrix over borrowed values.
 ///
-/// Element (i, j) is at `i * ld + j` (row-major) or `j * ld + i` (column-major). A *line* is a row of a
-/// row-major matrix or a column of a column-major one; the values between two lines need not belong
-/// to the matrix, and nothing reads them.
+/// Element (i, j) is at `i * ld + j` (row-major) or `j * ld + i` (column-major). A *line* is a row
+/// of a row-major matrix or a column of a column-major one; the values between two lines do not
+/// belong to the matrix and are not read.
 #[derive(Clone, Copy, Debug)]
 pub struct DenseView<'a, T: Scalar> {
     nrows: usize,
@@ -23,7 +23,8 @@ pub struct DenseView<'a, T: Scalar> {
     layout: Layout,
     ld: usize,
     data: *const T,
-    /// Values from `data` on that are borrowed, if those between the lines are.
+    /// Number of values from `data` on that are borrowed; `None` if those between the lines are
+    /// not.
     len: Option<usize>,
     borrow: PhantomData<&'a [T]>,
 }
@@ -33,8 +34,8 @@ unsafe impl<T: Scalar> Send for DenseView<'_, T> {}
 // SAFETY: as above.
 unsafe impl<T: Scalar> Sync for DenseView<'_, T> {}
 
-/// A dense matrix over values that somebody else holds, to be written. What is between its lines is
-/// neither read nor written, see [`DenseView`].
+/// A dense matrix over mutably borrowed values. Values between its lines are neither read nor
+/// written, see [`DenseView`].
 #[derive(Debug)]
 pub struct DenseViewMut<'a, T: Scalar> {
     nrows: usize,
@@ -42,7 +43,8 @@ pub struct DenseViewMut<'a, T: Scalar> {
     layout: Layout,
     ld: usize,
     data: *mut T,
-    /// Values from `data` on that are borrowed, if those between the lines are.
+    /// Number of values from `data` on that are borrowed; `None` if those between the lines are
+    /// not.
     len: Option<usize>,
     borrow: PhantomData<&'a mut [T]>,
 }
@@ -52,8 +54,8 @@ unsafe impl<T: Scalar> Send for DenseViewMut<'_, T> {}
 // SAFETY: as above.
 unsafe impl<T: Scalar> Sync for DenseViewMut<'_, T> {}
 
-/// The length of the slice over a matrix whose lines alone are borrowed: `None` when there is
-/// something between them.
+/// The length of the slice over a matrix of which only the lines are borrowed: `None` if there are
+/// gaps between them.
 fn packed(nrows: usize, ncols: usize, layout: Layout, ld: usize) -> Result<Option<usize>> {
     let span = span(nrows, ncols, layout, ld)?;
     let (lines, len) = layout.lines(nrows, ncols);
@@ -76,18 +78,18 @@ impl<'a, T: Scalar> DenseView<'a, T> {
         Ok(Self::of(nrows, ncols, layout, ld, data))
     }
 
-    /// A matrix over values that are known to be enough.
+    /// A matrix over values whose number was checked.
     pub(super) fn of(nrows: usize, ncols: usize, layout: Layout, ld: usize, data: &'a [T]) -> Self {
         let (len, data) = (Some(data.len()), data.as_ptr());
         DenseView { nrows, ncols, layout, ld, data, len, borrow: PhantomData }
     }
 
-    /// A matrix at `data` of which the lines alone are borrowed, as a block of the columns of a row-major
-    /// array.
+    /// A matrix at `data` of which only the lines are borrowed, such as a block of columns of a
+    /// row-major array.
     ///
     /// # Safety
-    /// For `'a`, every element can be read at the place that [`DenseView`] says, all of them in one
-    /// allocation, and nobody writes them. `data` is aligned and not null.
+    /// For `'a`, every element is readable at its position (see [`DenseView`]), all of them lie in
+    /// one allocation, and nobody writes them. `data` is aligned and not null.
     ///
     /// # Errors
     /// [`crate::Error::Shape`] when `ld` is too small.
@@ -120,7 +122,7 @@ impl<'a, T: Scalar> DenseView<'a, T> {
         self.ncols
     }
 
-    /// Which index runs fastest.
+    /// The layout.
     pub fn layout(&self) -> Layout {
         self.layout
     }
@@ -130,14 +132,14 @@ impl<'a, T: Scalar> DenseView<'a, T> {
         self.ld
     }
 
-    /// The stored values with those between the lines, unless the latter are not borrowed.
+    /// The stored values including those between the lines; `None` if the latter are not borrowed.
     #[inline(always)]
     pub fn as_slice(&self) -> Option<&'a [T]> {
         // SAFETY: `len` values from `data` on are borrowed.
         self.len.map(|len| unsafe { std::slice::from_raw_parts(self.data, len) })
     }
 
-    /// Where element (0, 0) is.
+    /// Address of element (0, 0).
     #[inline(always)]
     pub fn as_ptr(&self) -> *const T {
         self.data
@@ -154,7 +156,7 @@ impl<'a, T: Scalar> DenseView<'a, T> {
         if len == 0 {
             return &[];
         }
-        // SAFETY: the elements of a line are borrowed, and there is such a line.
+        // SAFETY: the line exists, and its elements are borrowed.
         unsafe { std::slice::from_raw_parts(self.data.add(line * self.ld), len) }
     }
 
@@ -165,7 +167,7 @@ impl<'a, T: Scalar> DenseView<'a, T> {
     #[inline(always)]
     pub fn get(&self, i: usize, j: usize) -> T {
         assert!(i < self.nrows && j < self.ncols, "({i}, {j}) is outside the matrix");
-        // SAFETY: there is such an element, and it is borrowed.
+        // SAFETY: the element exists, and is borrowed.
         unsafe { *self.data.add(self.layout.position(i, j, self.ld)) }
     }
 
@@ -236,7 +238,7 @@ impl<'a, T: Scalar> From<&'a mut Dense<T>> for DenseViewMut<'a, T> {
 }
 
 impl<'a, T: Scalar> DenseViewMut<'a, T> {
-    /// A matrix over borrowed values, to be written.
+    /// A matrix over mutably borrowed values.
     ///
     /// # Errors
     /// [`crate::Error::Shape`] when `ld` is too small, [`crate::Error::Length`] when values are missing.
@@ -251,7 +253,7 @@ impl<'a, T: Scalar> DenseViewMut<'a, T> {
         Ok(Self::of(nrows, ncols, layout, ld, data))
     }
 
-    /// A matrix over values that are known to be enough.
+    /// A matrix over values whose number was checked.
     pub(super) fn of(
         nrows: usize,
         ncols: usize,
@@ -263,11 +265,12 @@ impl<'a, T: Scalar> DenseViewMut<'a, T> {
         DenseViewMut { nrows, ncols, layout, ld, data, len, borrow: PhantomData }
     }
 
-    /// A matrix at `data` of which the lines alone are borrowed; see [`DenseView::from_raw_parts`].
+    /// A matrix at `data` of which only the lines are borrowed; see [`DenseView::from_raw_parts`].
     ///
     /// # Safety
-    /// For `'a`, every element can be read and written at the place that [`DenseView`] says, all of
-    /// them in one allocation, and nobody else reads or writes them. `data` is aligned and not null.
+    /// For `'a`, every element is readable and writable at its position (see [`DenseView`]), all of
+    /// them lie in one allocation, and nobody else reads or writes them. `data` is aligned and not
+    /// null.
     ///
     /// # Errors
     /// [`crate::Error::Shape`] when `ld` is too small.
@@ -282,13 +285,13 @@ impl<'a, T: Scalar> DenseViewMut<'a, T> {
         Ok(DenseViewMut { nrows, ncols, layout, ld, data, len, borrow: PhantomData })
     }
 
-    /// The same matrix, to be read.
+    /// The same matrix as a shared view.
     pub fn as_view(&self) -> DenseView<'_, T> {
         let DenseViewMut { nrows, ncols, layout, ld, data, len, .. } = *self;
         DenseView { nrows, ncols, layout, ld, data, len, borrow: PhantomData }
     }
 
-    /// The same matrix for a shorter time, so that it can be passed on and used again.
+    /// The same matrix with a shorter lifetime, so that it can be passed on and used again.
     pub fn reborrow(&mut self) -> DenseViewMut<'_, T> {
         DenseViewMut { borrow: PhantomData, ..*self }
     }
@@ -303,7 +306,7 @@ impl<'a, T: Scalar> DenseViewMut<'a, T> {
         self.ncols
     }
 
-    /// Which index runs fastest.
+    /// The layout.
     pub fn layout(&self) -> Layout {
         self.layout
     }
@@ -313,14 +316,14 @@ impl<'a, T: Scalar> DenseViewMut<'a, T> {
         self.ld
     }
 
-    /// The stored values with those between the lines, unless the latter are not borrowed.
+    /// The stored values including those between the lines; `None` if the latter are not borrowed.
     #[inline(always)]
     pub fn as_mut_slice(&mut self) -> Option<&mut [T]> {
         // SAFETY: `len` values from `data` on are borrowed.
         self.len.map(|len| unsafe { std::slice::from_raw_parts_mut(self.data, len) })
     }
 
-    /// Where element (0, 0) is.
+    /// Address of element (0, 0).
     #[inline(always)]
     pub fn as_mut_ptr(&mut self) -> *mut T {
         self.data
@@ -336,7 +339,7 @@ impl<'a, T: Scalar> DenseViewMut<'a, T> {
         if len == 0 {
             return &mut [];
         }
-        // SAFETY: the elements of a line are borrowed, and there is such a line.
+        // SAFETY: the line exists, and its elements are borrowed.
         unsafe { std::slice::from_raw_parts_mut(self.data.add(line * self.ld), len) }
     }
 
@@ -354,7 +357,7 @@ impl<'a, T: Scalar> DenseViewMut<'a, T> {
     /// When `i` or `j` is out of range, as slices do.
     pub fn set(&mut self, i: usize, j: usize, value: T) {
         assert!(i < self.nrows && j < self.ncols, "({i}, {j}) is outside the matrix");
-        // SAFETY: there is such an element, and it is borrowed.
+        // SAFETY: the element exists, and is borrowed.
         unsafe { *self.data.add(self.layout.position(i, j, self.ld)) = value };
     }
 }

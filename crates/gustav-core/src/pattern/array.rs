@@ -1,11 +1,11 @@
-//! An immutable array with its owner.
+//! An immutable array and its owner.
 
 use std::ops::Deref;
 
 use crate::csr::copy;
 use crate::{Buffer, Result};
 
-/// An array that is never written: its own, or one that another owner holds.
+/// An array that is never written: owned, or in the memory of another owner.
 #[derive(Debug)]
 pub(super) enum Array<T> {
     Owned(Buffer<T>),
@@ -37,13 +37,13 @@ impl<T: bytemuck::Pod> Array<T> {
 
     pub(super) fn held(owner: impl AsRef<[T]> + Send + Sync + 'static) -> Self {
         let owner = Box::new(owner);
-        // Asked for once, after the owner has moved to where it stays.
+        // Called once, after the owner has reached its final address.
         let values: &[T] = (*owner).as_ref();
         let (ptr, len) = (values.as_ptr(), values.len());
         Array::Held(Held { ptr, len, _owner: owner })
     }
 
-    /// The values for their next owner, copied when they belong to another one.
+    /// The values, owned; copied if they are in another owner's memory.
     pub(super) fn into_buffer(self, what: &'static str) -> Result<Buffer<T>> {
         match self {
             Array::Owned(values) => Ok(values),
@@ -57,8 +57,8 @@ impl<T> Deref for Array<T> {
     fn deref(&self) -> &[T] {
         match self {
             Array::Owned(values) => values,
-            // SAFETY: `as_ref` of the owner gave this slice; the owner lives as long as `self`, is
-            // not reachable by anybody else, and is never borrowed mutably.
+            // SAFETY: `as_ref` of the owner gave this slice; the owner lives as long as `self`,
+            // nothing else can reach it, and it is never borrowed mutably.
             Array::Held(held) => unsafe { std::slice::from_raw_parts(held.ptr, held.len) },
         }
     }

@@ -1,6 +1,6 @@
-//! Patterns: where the nonzeros of a sparse matrix are.
+//! Patterns: the positions of the nonzeros of sparse matrices.
 //!
-//! A pattern is validated once, never changes, and has an identity, so that a plan can tell in
+//! A pattern is validated once, never changes, and has an identity, so that a plan can check in
 //! O(1) whether values belong to the pattern that it was made for.
 
 mod array;
@@ -24,12 +24,12 @@ impl PatternId {
     /// An identity that no other pattern of this process has.
     pub fn fresh() -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(1);
-        // 2^64 patterns cannot be made; the fallback keeps the type free of a panic.
+        // The counter cannot wrap in practice; the fallback avoids a panic.
         PatternId(NonZeroU64::new(NEXT.fetch_add(1, Ordering::Relaxed)).unwrap_or(NonZeroU64::MAX))
     }
 
-    /// Checks that values of the pattern `found` belong to this pattern. Values without an identity
-    /// (a plain slice) belong to the pattern that the caller says.
+    /// Checks that values of the pattern `found` belong to this pattern. For values without an
+    /// identity (a plain slice) the caller guarantees it.
     ///
     /// # Errors
     /// [`Error::Pattern`] naming `operand`.
@@ -49,9 +49,9 @@ impl PatternId {
 /// `I` is the column-index type, `O` the row-offset type. The columns of row `i` are
 /// `indices[offsets[i]..offsets[i + 1]]`. They may be unsorted and may repeat.
 ///
-/// Every pattern satisfies: `offsets[0] == 0`, offsets never decrease,
-/// `offsets[nrows] == indices.len()`, every index is below `ncols`. A clone shares the arrays and
-/// the identity and costs a reference count.
+/// Every pattern satisfies: `offsets[0] == 0`, offsets never decrease, `offsets[nrows] ==
+/// indices.len()`, every index is below `ncols`. A clone shares the arrays and the identity, and
+/// costs the increment of a reference count.
 #[derive(Clone, Debug)]
 pub struct Pattern<I: Index = u32, O: Index = u32> {
     shared: Arc<Shared<I, O>>,
@@ -64,7 +64,7 @@ struct Shared<I: Index, O: Index> {
     ncols: usize,
     offsets: Array<O>,
     indices: Array<I>,
-    /// Made when it is first asked for; holds no reference to this pattern.
+    /// Computed on first use; holds no reference to this pattern.
     transposed: OnceLock<Arc<TransposedPattern<I, O>>>,
 }
 
@@ -157,7 +157,8 @@ impl<I: Index, O: Index> Pattern<I, O> {
         &self.shared.indices
     }
 
-    /// The transposed pattern with the permutation of values, made once and shared by all clones.
+    /// The transposed pattern with the permutation of values, computed once and shared by all
+    /// clones.
     ///
     /// # Errors
     /// As [`PatternView::transpose`].
@@ -166,12 +167,12 @@ impl<I: Index, O: Index> Pattern<I, O> {
             return Ok(transposed.clone());
         }
         let made = Arc::new(self.view().transpose()?);
-        // Another thread may have been faster; then its result is the one that is shared.
+        // If another thread was faster, its result is shared.
         Ok(self.shared.transposed.get_or_init(|| made).clone())
     }
 
-    /// Row offsets and column indices for their next owner: without a copy when this is the only
-    /// clone and the pattern owns its arrays.
+    /// Row offsets and column indices, owned: without a copy if this is the only clone and the
+    /// pattern owns its arrays.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`] for the copy.

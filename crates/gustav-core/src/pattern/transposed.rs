@@ -1,17 +1,17 @@
-//! The pattern of Aᵀ and how values of A get there.
+//! The pattern of Aᵀ and the permutation of the values.
 
 use crate::{Buffer, Index, Pattern, Result, Scalar, parallel, validate};
 
-/// The pattern of Aᵀ with the permutation that brings values of A to it.
+/// The pattern of Aᵀ with the permutation that maps values of A to it.
 ///
-/// Rows come out sorted, duplicates in the order of A.
+/// Its rows are sorted, duplicates in the order of A.
 #[derive(Clone, Debug)]
 pub struct TransposedPattern<I: Index = u32, O: Index = u32> {
     pattern: Pattern<I, O>,
     permutation: Buffer<O>,
 }
 
-// Values that one task gathers.
+// Values of one parallel task.
 const TASK: usize = 1 << 14;
 
 impl<I: Index, O: Index> TransposedPattern<I, O> {

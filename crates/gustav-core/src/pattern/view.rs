@@ -1,4 +1,4 @@
-//! Patterns over arrays that somebody else holds, and what a plan holds of a pattern.
+//! Patterns over borrowed arrays, and references to patterns in plans.
 
 use std::ops::Range;
 
@@ -141,13 +141,12 @@ impl<'a, I: Index, O: Index> From<&'a Pattern<I, O>> for PatternView<'a, I, O> {
     }
 }
 
-/// What a plan holds of the pattern that it was made for: a clone of a [`Pattern`], or a view that
-/// it borrows for as long as it lives.
+/// The reference of a plan to its pattern: a clone of a [`Pattern`], or a borrowed view.
 #[derive(Clone, Debug)]
 pub enum PatternRef<'a, I: Index = u32, O: Index = u32> {
-    /// A counted reference.
+    /// A clone, which counts references.
     Shared(Pattern<I, O>),
-    /// Arrays that the program holds.
+    /// Borrowed arrays.
     Borrowed(PatternView<'a, I, O>),
 }
 
@@ -161,7 +160,7 @@ impl<I: Index, O: Index> PatternRef<'_, I, O> {
         }
     }
 
-    /// The transposed pattern: kept with a [`Pattern`] and shared, made anew for a view.
+    /// The transposed pattern: cached in a [`Pattern`] and shared, computed again for a view.
     ///
     /// # Errors
     /// As [`PatternView::transpose`].
@@ -191,8 +190,8 @@ impl<'a, I: Index, O: Index> From<PatternView<'a, I, O>> for PatternRef<'a, I, O
     }
 }
 
-/// What a plan holds of a pattern, whatever the types of its indices: backends take it, so that
-/// their kernels are compiled in them and not in every program that plans a product.
+/// A [`PatternRef`] of any index types: backends take it, so that their kernels are compiled in
+/// their own crates and not in every program that plans a product.
 #[derive(Clone, Debug)]
 pub enum AnyPattern<'a> {
     /// 32-bit column indices and row offsets.
@@ -220,16 +219,16 @@ macro_rules! with_pattern {
 
 impl<'a, I: Index, O: Index> From<PatternRef<'a, I, O>> for AnyPattern<'a> {
     fn from(pattern: PatternRef<'a, I, O>) -> Self {
-        /// `from` under the name of the type that it has.
+        /// Changes the name of the type of `from`.
         ///
         /// # Safety
-        /// `A` and `B` are the same type but for names.
+        /// `A` and `B` are the same type.
         unsafe fn same<A, B>(from: A) -> B {
             let from = std::mem::ManuallyDrop::new(from);
             // SAFETY: promised by the caller; `from` is not dropped.
             unsafe { std::mem::transmute_copy(&*from) }
         }
-        // SAFETY: `Index` is implemented for u32 and u64 alone, and `TYPE` tells which it is.
+        // SAFETY: `Index` is implemented for u32 and u64 alone, and `TYPE` identifies them.
         unsafe {
             match (I::TYPE, O::TYPE) {
                 (IndexType::U32, IndexType::U32) => AnyPattern::U32U32(same(pattern)),

@@ -47,7 +47,7 @@ vector_256!(f32 => f32, __m256, __m256i, 8,
     store: |p, v| _mm256_storeu_ps(p, v),
     store_masked: |p, m, v| _mm256_maskstore_ps(p, m, v),
     stream: |p, v| _mm256_stream_ps(p, v),
-    pieces: |p, v| stream_256(p.cast(), _mm256_castps_si256(v)));
+    stream_16: |p, v| stream_256(p.cast(), _mm256_castps_si256(v)));
 
 vector_256!(f64 => f64, __m256d, __m256i, 4,
     [_mm256_set1_pd, _mm256_add_pd, _mm256_mul_pd, _mm256_loadu_pd, _mm256_storeu_pd],
@@ -61,7 +61,7 @@ vector_256!(f64 => f64, __m256d, __m256i, 4,
     store: |p, v| _mm256_storeu_pd(p, v),
     store_masked: |p, m, v| _mm256_maskstore_pd(p, m, v),
     stream: |p, v| _mm256_stream_pd(p, v),
-    pieces: |p, v| stream_256(p.cast(), _mm256_castpd_si256(v)));
+    stream_16: |p, v| stream_256(p.cast(), _mm256_castpd_si256(v)));
 
 vector_256!(f16 => f32, __m256, usize, 8,
     [_mm256_set1_ps, _mm256_add_ps, _mm256_mul_ps, _mm256_loadu_ps, _mm256_storeu_ps],
@@ -72,7 +72,7 @@ vector_256!(f16 => f32, __m256, usize, 8,
     store: |p, v| _mm_storeu_si128(p.cast(), narrow_f16(v)),
     store_masked: |p, m, v| store_some(p.cast(), m, narrow_f16(v)),
     stream: |p, v| _mm_stream_si128(p.cast(), narrow_f16(v)),
-    pieces: |p, v| _mm_stream_si128(p.cast(), narrow_f16(v)));
+    stream_16: |p, v| _mm_stream_si128(p.cast(), narrow_f16(v)));
 
 vector_256!(bf16 => f32, __m256, usize, 8,
     [_mm256_set1_ps, _mm256_add_ps, _mm256_mul_ps, _mm256_loadu_ps, _mm256_storeu_ps],
@@ -83,7 +83,7 @@ vector_256!(bf16 => f32, __m256, usize, 8,
     store: |p, v| _mm_storeu_si128(p.cast(), narrow_bf16(v)),
     store_masked: |p, m, v| store_some(p.cast(), m, narrow_bf16(v)),
     stream: |p, v| _mm_stream_si128(p.cast(), narrow_bf16(v)),
-    pieces: |p, v| _mm_stream_si128(p.cast(), narrow_bf16(v)));
+    stream_16: |p, v| _mm_stream_si128(p.cast(), narrow_bf16(v)));
 
 /// The sums of the lanes of each.
 #[inline(always)]
@@ -148,7 +148,7 @@ unsafe fn win_f64<const MAX: bool>(
 #[inline(always)]
 unsafe fn load_some(p: *const u16, count: usize) -> __m128i {
     let mut lanes = [0u16; 8];
-    // SAFETY: the caller vouches for `count` readable values, at most 8; the array is a vector's
+    // SAFETY: the caller guarantees `count` readable values, at most 8; the array is a vector's
     // size.
     unsafe {
         std::ptr::copy_nonoverlapping(p, lanes.as_mut_ptr(), count);
@@ -159,7 +159,7 @@ unsafe fn load_some(p: *const u16, count: usize) -> __m128i {
 #[inline(always)]
 unsafe fn store_some(p: *mut u16, count: usize, v: __m128i) {
     let mut lanes = [0u16; 8];
-    // SAFETY: the caller vouches for `count` writable values, at most 8; the array is a vector's
+    // SAFETY: the caller guarantees `count` writable values, at most 8; the array is a vector's
     // size.
     unsafe {
         _mm_storeu_si128(lanes.as_mut_ptr().cast(), v);

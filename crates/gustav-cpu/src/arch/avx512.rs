@@ -29,14 +29,14 @@ where
     unsafe { work.run::<Avx512>() }
 }
 
-/// With masks for free, whole vectors are loaded and stored as masked ones.
+/// Masks cost nothing in AVX-512, so whole vectors use the masked loads and stores too.
 macro_rules! vector_512 {
     ($t:ty => $accum:ty, $v:ty, $mask:ty, $lanes:literal, [$($names:ident),*], $fma:ident,
      $totals:ident, $win:ident,
      load: |$lp:ident, $lm:ident| $load:expr,
      store: |$sp:ident, $sm:ident, $sv:ident| $store:expr,
      stream: |$tp:ident, $tv:ident| $stream:expr,
-     pieces: |$qp:ident, $qv:ident| $pieces:expr) => {
+     stream_16: |$qp:ident, $qv:ident| $stream_16:expr) => {
         vector!(Avx512, $t => $accum, $v, $mask, $lanes, 4, [$($names),*],
             mul_add: |a, b, acc| $fma(a, b, acc),
             mask: |count| ((1u32 << count) - 1) as $mask,
@@ -45,7 +45,7 @@ macro_rules! vector_512 {
             store: |p, v| <Self as Vector<$t>>::store_masked(p, !0, v),
             store_masked: |$sp, $sm, $sv| $store,
             stream: |$tp, $tv| $stream,
-            pieces: |$qp, $qv| $pieces,
+            stream_16: |$qp, $qv| $stream_16,
             fetch: |p| _mm_prefetch::<_MM_HINT_T0>(p.cast()),
             enter: |work| enable::<$t, _>(work),
             totals: |v| $totals(v),
@@ -59,7 +59,7 @@ vector_512!(f32 => f32, __m512, __mmask16, 16,
     load: |p, m| _mm512_maskz_loadu_ps(m, p),
     store: |p, m, v| _mm512_mask_storeu_ps(p, m, v),
     stream: |p, v| _mm512_stream_ps(p, v),
-    pieces: |p, v| stream_512(p.cast(), _mm512_castps_si512(v)));
+    stream_16: |p, v| stream_512(p.cast(), _mm512_castps_si512(v)));
 
 vector_512!(f64 => f64, __m512d, __mmask8, 8,
     [_mm512_set1_pd, _mm512_add_pd, _mm512_mul_pd, _mm512_loadu_pd, _mm512_storeu_pd],
@@ -67,7 +67,7 @@ vector_512!(f64 => f64, __m512d, __mmask8, 8,
     load: |p, m| _mm512_maskz_loadu_pd(m, p),
     store: |p, m, v| _mm512_mask_storeu_pd(p, m, v),
     stream: |p, v| _mm512_stream_pd(p, v),
-    pieces: |p, v| stream_512(p.cast(), _mm512_castpd_si512(v)));
+    stream_16: |p, v| stream_512(p.cast(), _mm512_castpd_si512(v)));
 
 vector_512!(f16 => f32, __m512, __mmask16, 16,
     [_mm512_set1_ps, _mm512_add_ps, _mm512_mul_ps, _mm512_loadu_ps, _mm512_storeu_ps],
@@ -75,7 +75,7 @@ vector_512!(f16 => f32, __m512, __mmask16, 16,
     load: |p, m| _mm512_cvtph_ps(_mm256_maskz_loadu_epi16(m, p.cast())),
     store: |p, m, v| _mm256_mask_storeu_epi16(p.cast(), m, narrow_f16(v)),
     stream: |p, v| _mm256_stream_si256(p.cast(), narrow_f16(v)),
-    pieces: |p, v| stream_256(p.cast(), narrow_f16(v)));
+    stream_16: |p, v| stream_256(p.cast(), narrow_f16(v)));
 
 vector_512!(bf16 => f32, __m512, __mmask16, 16,
     [_mm512_set1_ps, _mm512_add_ps, _mm512_mul_ps, _mm512_loadu_ps, _mm512_storeu_ps],
@@ -83,9 +83,10 @@ vector_512!(bf16 => f32, __m512, __mmask16, 16,
     load: |p, m| widen_bf16(_mm256_maskz_loadu_epi16(m, p.cast())),
     store: |p, m, v| _mm256_mask_storeu_epi16(p.cast(), m, narrow_bf16(v)),
     stream: |p, v| _mm256_stream_si256(p.cast(), narrow_bf16(v)),
-    pieces: |p, v| stream_256(p.cast(), narrow_bf16(v)));
+    stream_16: |p, v| stream_256(p.cast(), narrow_bf16(v)));
 
-// Closures would not be compiled for the instruction set, nor the intrinsics in them inlined.
+// Functions, not closures: closures are not compiled for the instruction set, so intrinsics would
+// not be inlined in them.
 #[inline(always)]
 unsafe fn halves_f32(v: __m512) -> __m256 {
     // SAFETY: the caller has AVX-512.

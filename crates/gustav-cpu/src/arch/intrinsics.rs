@@ -1,9 +1,9 @@
-//! How an instruction set says what its vectors are: one implementation of
-//! [`Vector`](super::vector::Vector) from the intrinsics that differ.
+//! A macro that implements [`Vector`](super::vector::Vector) for one instruction set, from the
+//! intrinsics in which instruction sets differ.
 
 /// Implements `Vector<$t>` for `$set`: sums `$accum` in registers `$v` of `$lanes` lanes, masks
-/// `$mask`, up to `$group` vectors of a row when four rows are summed at once. Every block is
-/// unsafe code under the promises of the trait.
+/// `$mask`, up to `$group` vectors of a row when four rows are summed together. Every block is
+/// unsafe code under the conditions of the trait.
 macro_rules! vector {
     ($set:ty, $t:ty => $accum:ty, $v:ty, $mask:ty, $lanes:literal, $group:literal,
      [$splat:ident, $add:ident, $mul:ident, $load_sums:ident, $store_sums:ident],
@@ -14,7 +14,7 @@ macro_rules! vector {
      store: |$sp:ident, $sv:ident| $store:expr,
      store_masked: |$np:ident, $nm:ident, $nv:ident| $store_masked:expr,
      stream: |$tp:ident, $tv:ident| $stream:expr,
-     pieces: |$qp:ident, $qv:ident| $pieces:expr,
+     stream_16: |$qp:ident, $qv:ident| $stream_16:expr,
      fetch: |$hp:ident| $fetch:expr,
      enter: |$w:ident| $enter:expr
      $(, totals: |$rv:ident| $totals:expr, win: $win:ident)?) => {
@@ -29,8 +29,8 @@ macro_rules! vector {
             const GROUP_WIDTH: usize = $group;
             const GROUPS: bool = true;
 
-            // SAFETY, of this and every other block below: the caller has the instruction set,
-            // and says which lanes behind the pointers may be touched and how they are aligned.
+            // SAFETY, of this and every other block below: the caller guarantees the instruction
+            // set, and that the lanes behind the pointers are valid and aligned.
             vector!(@each
                 fn splat(a: $accum) -> $v { $splat(a) }
                 fn mask($c: usize) -> $mask { $make_mask }
@@ -39,7 +39,7 @@ macro_rules! vector {
                 fn store($sp: *mut $t, $sv: $v) -> () { $store }
                 fn store_masked($np: *mut $t, $nm: $mask, $nv: $v) -> () { $store_masked }
                 fn stream($tp: *mut $t, $tv: $v) -> () { $stream }
-                fn stream_pieces($qp: *mut $t, $qv: $v) -> () { $pieces }
+                fn stream_16($qp: *mut $t, $qv: $v) -> () { $stream_16 }
                 fn fetch($hp: *const $t) -> () { $fetch }
                 fn load_sums(p: *const $accum) -> $v { $load_sums(p) }
                 fn store_sums(p: *mut $accum, v: $v) -> () { $store_sums(p, v) }

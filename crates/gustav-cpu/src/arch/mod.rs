@@ -1,4 +1,4 @@
-//! Instruction sets, found at run time, and the vectors that kernels are written in.
+//! Instruction sets, detected at run time, and the vector types that kernels are written with.
 
 #[cfg(target_arch = "x86_64")]
 pub(crate) mod avx2;
@@ -35,12 +35,12 @@ impl Isa {
     /// Every instruction set.
     pub const ALL: [Isa; 4] = [Isa::Portable, Isa::Neon, Isa::Avx2, Isa::Avx512];
 
-    /// The best one of this machine.
+    /// The best instruction set of this machine.
     pub fn detect() -> Isa {
         Isa::ALL.into_iter().rev().find(|isa| isa.available()).unwrap_or(Isa::Portable)
     }
 
-    /// Whether this machine has it.
+    /// Whether this machine has the instruction set.
     pub fn available(self) -> bool {
         match self {
             Isa::Portable => true,

@@ -44,7 +44,7 @@ impl<A: Arith> Visit<A> for Add<A> {
     }
 }
 
-/// What a factor does to the sum in every lane.
+/// Applies α or β to the sum in every lane.
 struct Factor<A> {
     factor: [A; LANES],
     sum: [A; LANES],
@@ -79,23 +79,23 @@ impl<T: Scalar> Vector<T> for Portable {
     }
     #[inline(always)]
     unsafe fn load(p: *const T) -> Self::V {
-        // SAFETY: LANES values can be read, says the caller.
+        // SAFETY: the caller guarantees LANES readable values.
         map(|k| unsafe { p.add(k).read().to_accum() })
     }
     #[inline(always)]
     unsafe fn load_masked(p: *const T, count: usize) -> Self::V {
-        // SAFETY: the lanes of the mask can be read, says the caller.
+        // SAFETY: the caller guarantees that the lanes of the mask are readable.
         map(|k| if k < count { unsafe { p.add(k).read().to_accum() } } else { T::Accum::default() })
     }
     #[inline(always)]
     unsafe fn store(p: *mut T, v: Self::V) {
-        // SAFETY: LANES values can be written, says the caller.
+        // SAFETY: the caller guarantees LANES writable values.
         unsafe { Self::store_masked(p, LANES, v) }
     }
     #[inline(always)]
     unsafe fn store_masked(p: *mut T, count: usize, v: Self::V) {
         for k in 0..count {
-            // SAFETY: the lanes of the mask can be written, says the caller.
+            // SAFETY: the caller guarantees that the lanes of the mask are writable.
             unsafe { p.add(k).write(T::from_accum(v[k])) }
         }
     }
@@ -105,7 +105,7 @@ impl<T: Scalar> Vector<T> for Portable {
         unsafe { Self::store_masked(p, LANES, v) }
     }
     #[inline(always)]
-    unsafe fn stream_pieces(p: *mut T, v: Self::V) {
+    unsafe fn stream_16(p: *mut T, v: Self::V) {
         // SAFETY: as `store`.
         unsafe { Self::store_masked(p, LANES, v) }
     }
@@ -113,12 +113,12 @@ impl<T: Scalar> Vector<T> for Portable {
     unsafe fn fetch(_p: *const T) {}
     #[inline(always)]
     unsafe fn load_sums(p: *const T::Accum) -> Self::V {
-        // SAFETY: LANES sums can be read, says the caller.
+        // SAFETY: the caller guarantees LANES readable sums.
         unsafe { p.cast::<Self::V>().read_unaligned() }
     }
     #[inline(always)]
     unsafe fn store_sums(p: *mut T::Accum, v: Self::V) {
-        // SAFETY: LANES sums can be written, says the caller.
+        // SAFETY: the caller guarantees LANES writable sums.
         unsafe { p.cast::<Self::V>().write_unaligned(v) }
     }
     #[inline(always)]

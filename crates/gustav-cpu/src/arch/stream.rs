@@ -1,7 +1,7 @@
-//! Stores past the caches, for results larger than these.
+//! Streaming stores, which bypass the caches: for results larger than the caches.
 
-/// Copies `from` to `to`, past the caches where the instruction set can; [`fence`] orders it before
-/// what follows.
+/// Copies `from` to `to`, with streaming stores where the instruction set has them; call [`fence`]
+/// before other threads read `to`.
 ///
 /// # Panics
 /// When the lengths differ.
@@ -13,13 +13,13 @@ pub(crate) fn copy(to: &mut [u8], from: &[u8]) {
     to_head.copy_from_slice(from_head);
     let (mut to, mut from) = (to.chunks_exact_mut(LINE), from.chunks_exact(LINE));
     for (to, from) in (&mut to).zip(&mut from) {
-        // SAFETY: both hold a line, and that of `to` is aligned to one.
+        // SAFETY: both hold a cache line, and `to` is aligned to one.
         unsafe { line(to.as_mut_ptr(), from.as_ptr()) }
     }
     to.into_remainder().copy_from_slice(from.remainder());
 }
 
-/// Orders stores past the caches before whatever follows, when threads pass C on.
+/// Orders streaming stores before all later stores. Needed before another thread may read C.
 #[inline(always)]
 pub(crate) fn fence() {
     #[cfg(target_arch = "x86_64")]
@@ -32,7 +32,7 @@ pub(crate) fn fence() {
 const LINE: usize = 64;
 
 /// # Safety
-/// Both are valid for a line, `to` is aligned to one.
+/// Both are valid for a cache line, and `to` is aligned to one.
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 unsafe fn line(to: *mut u8, from: *const u8) {

@@ -1,5 +1,5 @@
-//! What a kernel asks of vector registers, and how a kernel is compiled once per instruction
-//! set and chosen at run time.
+//! Vector registers as kernels use them. A kernel is compiled once for every instruction set; which
+//! one runs is chosen at run time.
 
 use gustav_core::{Arith, Ops, Scalar, Semiring};
 
@@ -12,10 +12,10 @@ const MOST_LANES: usize = 16;
 /// Vectors of sums over one scalar type on one instruction set.
 ///
 /// # Safety
-/// Every function needs the instruction set that the implementing type stands for. Loads and
-/// stores touch `LANES` values behind the pointer (the masked ones only the lanes of the mask)
-/// and need no alignment, but for `stream`, which needs that of its own size, and
-/// `stream_pieces`, which needs 16 bytes.
+/// Every function needs the instruction set that the implementing type stands for. Loads and stores
+/// access `LANES` values behind the pointer (masked ones only the lanes of the mask) and need no
+/// alignment, except `stream`, which needs alignment to the vector's size, and `stream_16`, which
+/// needs alignment to 16 bytes.
 pub trait Vector<T: Scalar>: 'static {
     /// The operations that the vectors have: plus-times, or those of any semiring.
     type S: Ops<T::Accum>;
@@ -25,7 +25,7 @@ pub trait Vector<T: Scalar>: 'static {
     type Mask: Copy;
     /// Values in a vector.
     const LANES: usize;
-    /// Most vectors of sums that fit the registers beside the operands.
+    /// The largest number of vectors of sums that fit in registers beside the operands.
     const WIDTH: usize;
     /// Whether kernels without masks are worth compiling.
     const WHOLE: bool;
@@ -48,21 +48,21 @@ pub trait Vector<T: Scalar>: 'static {
     unsafe fn store(p: *mut T, v: Self::V);
     /// Rounds and stores the lanes of the mask.
     unsafe fn store_masked(p: *mut T, mask: Self::Mask, v: Self::V);
-    /// Rounds and stores past the caches where the instruction set can.
+    /// Rounds and stores, with a streaming store where the instruction set has one.
     unsafe fn stream(p: *mut T, v: Self::V);
-    /// The same in pieces of 16 bytes, for addresses that are multiples of 16 only.
-    unsafe fn stream_pieces(p: *mut T, v: Self::V);
-    /// Has the cache line at `p`, which need not be readable, brought to L1.
+    /// The same with streaming stores of 16 bytes, for addresses that are only multiples of 16.
+    unsafe fn stream_16(p: *mut T, v: Self::V);
+    /// Prefetches the cache line at `p` to L1; `p` need not be readable.
     unsafe fn fetch(p: *const T);
-    /// Loads sums that were put aside.
+    /// Loads partial sums.
     unsafe fn load_sums(p: *const T::Accum) -> Self::V;
-    /// Puts sums aside.
+    /// Stores partial sums.
     unsafe fn store_sums(p: *mut T::Accum, v: Self::V);
     /// `acc ⊕ (a ⊗ b)`.
     unsafe fn mul_add(s: Self::S, a: Self::V, b: Self::V, acc: Self::V) -> Self::V;
     /// `a ⊕ b`.
     unsafe fn add(s: Self::S, a: Self::V, b: Self::V) -> Self::V;
-    /// What α and β do to a sum.
+    /// Applies α or β to a sum.
     unsafe fn scale(s: Self::S, factor: Self::V, sum: Self::V) -> Self::V;
     /// The sums of the lanes of four vectors.
     #[inline(always)]
@@ -70,7 +70,7 @@ pub trait Vector<T: Scalar>: 'static {
         const { assert!(Self::LANES <= MOST_LANES && Self::LANES.is_power_of_two()) };
         v.map(|v| {
             let mut lanes = [T::Accum::zero(); MOST_LANES];
-            // SAFETY: there are as many lanes at least.
+            // SAFETY: the array has at least as many lanes.
             unsafe { Self::store_sums(lanes.as_mut_ptr(), v) };
             let mut half = Self::LANES / 2;
             while half > 0 {
@@ -82,8 +82,8 @@ pub trait Vector<T: Scalar>: 'static {
             lanes[0]
         })
     }
-    /// Where `product` beats `best` (larger with `MAX`, else smaller; NaN beats all but NaN), it and `at` in
-    /// their place, else `best` and `winner`.
+    /// In lanes where `product` beats `best` (larger with `MAX`, else smaller; NaN beats all but
+    /// NaN) returns `product` and `at`, in the others `best` and `winner`.
     #[inline(always)]
     unsafe fn win<const MAX: bool>(
         product: Self::V,
@@ -94,7 +94,7 @@ pub trait Vector<T: Scalar>: 'static {
         const { assert!(Self::LANES <= MOST_LANES) };
         let lanes = |v: Self::V| {
             let mut lanes = [T::Accum::zero(); MOST_LANES];
-            // SAFETY: there are as many lanes at least.
+            // SAFETY: the array has at least as many lanes.
             unsafe { Self::store_sums(lanes.as_mut_ptr(), v) };
             lanes
         };
@@ -113,20 +113,20 @@ pub trait Vector<T: Scalar>: 'static {
     unsafe fn enter<W: Work<T>>(work: W);
 }
 
-/// Whether `product` takes the place of `best`: it is larger (smaller without `MAX`), or the first NaN.
+/// Whether `product` replaces `best`: it is larger (smaller without `MAX`), or the first NaN.
 #[inline(always)]
 pub(crate) fn beats<A: Arith, const MAX: bool>(product: A, best: A) -> bool {
     let loses = if MAX { product <= best } else { product >= best };
-    // Only a number that is NaN differs from itself.
+    // NaN is the only value that differs from itself.
     #[allow(clippy::eq_op, reason = "false for NaN")]
     let number = best == best;
     !loses & number
 }
 
-/// A piece of a kernel, written once for every kind of vector.
+/// Part of a kernel, written once for all vector types.
 pub trait Work<T: Scalar> {
-    /// Runs the piece; must be `#[inline(always)]`, so that it is compiled with the features
-    /// of the instruction set.
+    /// Runs it; must be `#[inline(always)]`, so that it is compiled with the features of the
+    /// instruction set.
     ///
     /// # Safety
     /// The instruction set of `V` is available.
@@ -141,14 +141,14 @@ pub trait Dispatch: Scalar {
     /// `isa` is available.
     unsafe fn vectorize<W: Work<Self>>(isa: Isa, kind: Semiring, work: W);
 
-    /// Whether these vectors are registers of `isa`, and not arrays.
+    /// Whether the vectors for `isa` and `kind` are registers, not arrays.
     fn has_vectors(isa: Isa, kind: Semiring) -> bool {
         let float = !Self::DTYPE.is_integer();
         float && kind == Semiring::PlusTimes && isa != Isa::Portable
     }
 }
 
-/// Runs `work` with arrays as vectors, which the compiler turns into those of `isa`.
+/// Runs `work` with arrays as vectors; the compiler turns them into vectors of `isa`.
 ///
 /// # Safety
 /// `isa` is available.

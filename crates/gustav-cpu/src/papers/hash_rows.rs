@@ -1,6 +1,6 @@
-//! `hash-rows` (Chen et al. 2025, §4.1.2): the paper's CPU baseline as it is. Threads pull rows
-//! of A one at a time; each row accumulates in a hash map of its own, is sorted, and is stored in
-//! a vector per row; the vectors are then put together.
+//! `hash-rows` (Chen et al. 2025, §4.1.2): the paper's CPU baseline, unchanged. Threads take rows
+//! of A one at a time; each row is summed in a hash map of its own, sorted, and stored in a vector
+//! of its own; the vectors are then joined.
 
 use std::collections::HashMap;
 use std::sync::Mutex;

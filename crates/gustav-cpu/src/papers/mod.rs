@@ -1,5 +1,6 @@
-//! Published algorithms, as they were published: `auto` never takes them, they are compared with by
-//! name. Those of Chen et al. (2025) multiply sparse matrices of f32 or f64 with 32-bit indices.
+//! Published algorithms, as they were published, for comparison: they run only when named, `auto`
+//! never chooses them. Those of Chen et al. (2025) multiply sparse matrices of f32 or f64 with
+//! 32-bit indices.
 
 mod dense_naive;
 mod hash_rows;
@@ -25,7 +26,7 @@ pub(crate) fn supports(problem: &Problem) -> Result<()> {
     Err(refusal(problem.to_string()))
 }
 
-/// The refusal of what the algorithms of Chen et al. do not compute.
+/// The error for problems that the algorithms of Chen et al. do not cover.
 pub(crate) fn refusal(problem: String) -> Error {
     Error::Unsupported {
         problem,

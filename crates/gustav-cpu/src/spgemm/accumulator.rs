@@ -6,7 +6,7 @@ use gustav_core::{Arith, Buffer, Result};
 
 use super::slots::Slots;
 
-/// Columns per block of flags: what one vector of bytes holds.
+/// Columns per block of flags: the size of one vector of bytes.
 pub(super) const BLOCK: usize = 64;
 
 /// The parts of an accumulator that a product uses.

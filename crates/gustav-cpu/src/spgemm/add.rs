@@ -1,4 +1,4 @@
-//! C = P ⊕ β·D: a finished product united with a sparse matrix.
+//! C = P ⊕ β·D: the union of a finished product and a sparse matrix.
 
 use std::ops::Range;
 
@@ -13,8 +13,8 @@ const ROWS: usize = 1024;
 type Term<A> = (u64, bool, A);
 
 /// The union of both patterns, rows sorted, entries of the same column added: those of `p`, then β
-/// times the sum of those of `d`, each in their order; those that come out as exactly zero are left
-/// out if `drop_zeros` says so. The shapes are the same.
+/// times the sum of those of `d`, each in their order; results of exactly zero are left out if
+/// `drop_zeros`. The shapes must be equal.
 ///
 /// # Errors
 /// [`Error::Overflow`] when the entries outnumber the offset type, [`Error::OutOfMemory`].

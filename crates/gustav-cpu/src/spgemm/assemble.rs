@@ -1,6 +1,6 @@
-//! Rows of C move to C while others are being computed. A unit's rows wait in a cache-sized chunk
-//! until the units before it are counted, then move once: memory for C is touched exactly as far
-//! as C reaches, although an upper bound was allocated.
+//! Copies finished rows to C while others are being computed. The rows of a unit stay in a
+//! cache-sized chunk until all earlier units are counted, and are then copied once. Memory for an
+//! upper bound of C is allocated, but only the pages that C fills are touched.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -15,7 +15,7 @@ use super::operands::{Indices, Product, SharedIndices, UninitIndices};
 use super::units::Unit;
 use crate::arch::stream;
 
-/// Columns and sums of a unit on their way to C.
+/// Columns and sums of a unit before they are copied to C.
 pub(super) struct Chunk<A> {
     pub columns: UninitBuffer<u32>,
     pub sums: UninitBuffer<A>,
@@ -23,7 +23,7 @@ pub(super) struct Chunk<A> {
 }
 
 impl<A: Arith> Chunk<A> {
-    /// For `bound` entries, and the block more that vectors may write.
+    /// For `bound` entries, and one block more, which vector stores may write.
     pub fn new(bound: usize) -> Result<Self> {
         let capacity = bound + BLOCK;
         Ok(Chunk {
@@ -51,7 +51,7 @@ pub(super) struct Assembly<'a, U> {
     starts: Vec<AtomicU64>,
     /// The first unit that is not counted yet.
     frontier: Mutex<usize>,
-    /// How many units were moved to C.
+    /// How many units were copied to C.
     placed: AtomicUsize,
 }
 
@@ -104,7 +104,7 @@ impl<'a, U: Scalar> Assembly<'a, U> {
         }
     }
 
-    /// Notes that unit `unit` has `count` entries.
+    /// Records that unit `unit` has `count` entries.
     pub fn counted(&self, unit: usize, count: usize) {
         self.counts[unit].store(count as u64, Ordering::Release);
         let mut frontier = self.frontier.lock().unwrap_or_else(|e| e.into_inner());
@@ -119,12 +119,12 @@ impl<'a, U: Scalar> Assembly<'a, U> {
         }
     }
 
-    /// Notes that a unit was moved to C.
+    /// Records that a unit was copied to C.
     pub fn placed(&self) {
         self.placed.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Whether every unit was moved to C.
+    /// Whether every unit was copied to C.
     pub fn complete(&self) -> bool {
         self.placed.load(Ordering::Relaxed) == self.units.len()
     }
@@ -137,10 +137,10 @@ impl<'a, U: Scalar> Assembly<'a, U> {
         }
     }
 
-    /// C, after every unit was counted and moved.
+    /// C, after every unit was counted and copied.
     ///
     /// # Safety
-    /// Every unit was moved to its start.
+    /// Every unit was copied to its start.
     pub unsafe fn finish(mut self, ncols: usize) -> Product<U> {
         let nnz = self.start(self.units.len()).unwrap_or(0);
         // SAFETY: units cover all rows, and their entries are contiguous from 0 to nnz.
@@ -153,9 +153,9 @@ impl<'a, U: Scalar> Assembly<'a, U> {
 }
 
 impl<U: Scalar> Target<'_, U> {
-    /// Moves a unit's chunk to `start`: row ends become offsets, columns get their `names`, and
-    /// `store` makes values of sums, or these are copied where there is none. `streaming` writes
-    /// past the caches what is copied.
+    /// Copies a unit's chunk to `start`: row ends become offsets, labels become columns by `names`,
+    /// and sums become values by `store`, or are copied without it. `streaming` copies with
+    /// streaming stores.
     ///
     /// # Safety
     /// The unit belongs to this thread, its row ends and chunk are written, and its entries fit
@@ -170,7 +170,7 @@ impl<U: Scalar> Target<'_, U> {
         streaming: bool,
     ) {
         let len = chunk.len;
-        // SAFETY: promised by the caller; the values are copied where they have the type of sums.
+        // SAFETY: promised by the caller; values are copied only where they have the type of sums.
         unsafe {
             self.offsets.shift(unit.rows.start + 1..unit.rows.end + 1, start);
             let columns = std::slice::from_raw_parts(chunk.columns.as_mut_ptr(), len);

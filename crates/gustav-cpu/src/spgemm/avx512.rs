@@ -1,4 +1,4 @@
-//! AVX-512.
+//! The vector operations of SpGEMM in AVX-512.
 
 use std::arch::x86_64::*;
 
@@ -121,7 +121,7 @@ unsafe fn drain_block<A: Arith>(
     }
 }
 
-/// Moves the chosen of 16 four-byte sums to `to` without gaps and leaves zeros behind.
+/// Moves those of 16 four-byte sums whose bit is set to `to` without gaps, and sets them to zero.
 ///
 /// # Safety
 /// Both pointers are valid for 16 elements.
@@ -137,7 +137,7 @@ unsafe fn pack4<A: Arith>(zero: A, bits: u16, sums: *mut A, to: *mut A) {
     }
 }
 
-/// Moves the chosen of 8 eight-byte sums to `to` without gaps and leaves zeros behind.
+/// Moves those of 8 eight-byte sums whose bit is set to `to` without gaps, and sets them to zero.
 ///
 /// # Safety
 /// Both pointers are valid for 8 elements.

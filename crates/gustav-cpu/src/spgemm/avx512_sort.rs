@@ -36,7 +36,7 @@ unsafe fn sort_vectors<const N: usize>(list: *mut u32, len: usize) {
         left @ 0..LANES => ((1u32 << left) - 1) as __mmask16,
         _ => __mmask16::MAX,
     };
-    // Lanes past the end hold the largest value and stay behind all columns.
+    // Lanes past the end hold the largest value, so they sort behind all columns.
     let mut v = [_mm512_set1_epi32(-1); N];
     for k in 0..N {
         // SAFETY: masked-out lanes are not touched.
@@ -70,7 +70,7 @@ fn merge(v: &mut [__m512i]) {
         v[k] = _mm512_min_epu32(low, high);
         v[len - 1 - k] = _mm512_max_epu32(low, high);
     }
-    // The upper half holds its vectors backwards, which changes no pair that is compared.
+    // The upper half holds its vectors in reverse order, which changes none of the compared pairs.
     let mut distance = half / 2;
     while distance > 0 {
         for k in 0..len {

@@ -1,9 +1,11 @@
-//! How the columns of B lie, judged by a few rows: the same for any number of threads, as the order
-//! of columns in unsorted rows of C depends on it.
+//! Whether the columns of B lie in clusters, judged by a sample of rows. The sample does not depend
+//! on the number of threads, because the order of columns in unsorted rows of C depends on the
+//! result.
 
 use super::operands::{Indices, Right, Rows};
 
-// Rows of A, the row of B behind the middle of each, and neighbours in it that speak for all.
+// The sample: rows of A, of each the row of B of its middle nonzero, and pairs of neighbours in
+// that.
 const ROWS: usize = 128;
 const PAIRS: usize = 24;
 const CLOSE: u32 = 4;

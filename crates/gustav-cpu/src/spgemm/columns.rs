@@ -1,5 +1,5 @@
-//! Column labels: 32-bit numbers for the columns of B, where its own indices are wider, or where B
-//! is far wider than it has nonzeros, so that an accumulator needs only the columns that occur.
+//! Column labels: 32-bit numbers for the columns of B, used where its indices are wider, or where B
+//! has far more columns than nonzeros, so that accumulators cover only the columns that occur.
 
 use gustav_core::buffer::try_vec;
 use gustav_core::{AnyPattern, Buffer, Index, IndexSlice, Result, parallel, with_pattern};
@@ -21,13 +21,13 @@ enum Names {
 }
 
 impl Columns {
-    /// Labels for `b`, where it needs them.
+    /// Labels for `b`, or none where it needs none.
     ///
     /// # Errors
     /// [`gustav_core::Error::Overflow`] when more than 2^32 columns occur,
     /// [`gustav_core::Error::OutOfMemory`].
     pub fn new(b: &AnyPattern<'_>) -> Result<Option<Self>> {
-        // The columns are counted in 32 bits too.
+        // The number of columns must fit in 32 bits too.
         let wide = b.ncols() as u64 >= u64::from(u32::MAX);
         let sparse = wide || b.ncols() > b.nnz().saturating_mul(8).max(1 << 20);
         with_pattern!(b, |p| match IndexSlice::new(p.view().indices()) {
@@ -48,7 +48,7 @@ impl Columns {
         })
     }
 
-    /// The columns that labels stand for, where these are not the columns themselves.
+    /// The columns that the labels stand for; none where labels equal columns.
     pub fn names(&self) -> Option<IndexSlice<'_>> {
         match &self.names {
             Names::Same(_) => None,
@@ -57,7 +57,7 @@ impl Columns {
         }
     }
 
-    /// `b`, for which the labels were made, in terms of them.
+    /// `b`, for which the labels were made, with labels for columns.
     pub fn relabel<'a>(&'a self, b: &'a AnyPattern<'_>) -> Right<'a, IndexSlice<'a>> {
         let ncols = match &self.names {
             Names::Same(ncols) => *ncols,

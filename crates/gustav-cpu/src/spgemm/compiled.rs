@@ -1,5 +1,5 @@
-//! The products compiled for every type of values, once and in this crate: what a program calls is
-//! generic in the types of indices alone.
+//! The products, compiled once for every type of values, in this crate: the functions that programs
+//! call are generic in the index types alone.
 
 use std::any::TypeId;
 
@@ -20,7 +20,7 @@ use crate::{Options, papers};
 
 /// A type of values that SpGEMM is compiled for.
 pub trait SpgemmKernels: Scalar {
-    /// Plus-times as it is compiled for this type: floating-point types have loops of their own.
+    /// Plus-times as compiled for this type: floating-point types have loops of their own.
     #[doc(hidden)]
     type PlusTimes: Ops<Self::Accum>;
 
@@ -97,18 +97,18 @@ compiled! {
 pub struct Plan<'a, T: SpgemmKernels> {
     pub(super) setup: Setup<'a>,
     pub(super) workers: Workers<T::Accum>,
-    /// Values of op(A) and B in the type of sums, where the caller's are others.
+    /// Values of op(A) and B in the type of sums, where the caller's have another type.
     a_values: Buffer<T::Accum>,
     b_values: Buffer<T::Accum>,
-    /// The pattern of C, once it was computed, where it depends on those of A and B alone.
+    /// The pattern of C once it is computed, if it depends on the patterns of A and B alone.
     pub(super) pattern: Option<AnyPattern<'static>>,
 }
 
-/// What one product is to do beside op(A)·B.
+/// Options of one product.
 pub struct Request<'c, A, U> {
     pub(super) alpha: Option<A>,
     pub(super) add: Option<(A, Matrix<'c, U>)>,
-    /// Where the values of C go, and the pattern that they are for.
+    /// The pattern of C, and memory for its values.
     pub(super) reuse: Option<(PatternId, &'c mut [U])>,
 }
 
@@ -167,7 +167,7 @@ impl<'a, T: SpgemmKernels> Plan<'a, T> {
         }
     }
 
-    /// D and its factor, if it counts.
+    /// D and its factor, unless the factor is the semiring's zero.
     fn checked<'c, U>(
         &self,
         add: Option<(T::Accum, Matrix<'c, U>)>,
@@ -264,7 +264,7 @@ impl<'a, T: SpgemmKernels> Plan<'a, T> {
     }
 }
 
-/// C without a mask, or its values `to` where its pattern is known.
+/// C without a mask, or only its values, in `to`, where its pattern is known.
 fn all_of<S: Ops<A>, A: Arith, X: Indices, U: Scalar<Accum = A>>(
     s: S,
     task: &Task<'_, A, X>,
@@ -312,7 +312,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn entries_are_counted_as_they_come_out() {
+    fn the_count_pass_finds_the_entries_of_the_product() {
         // Rows near each other, rows far apart, empty ones, duplicates, and one long row.
         let (n, mut offsets, mut indices) = (9000u32, vec![0u32], Vec::new());
         for row in 0..n {

@@ -1,6 +1,6 @@
-//! `gustavson`: row-wise products (Gustavson 1978) in one pass. Work is cut by intermediate
-//! products; every row picks its accumulator; rows move to C as soon as their position is known.
-//! Where an upper bound of C does not fit in memory, entries are counted first.
+//! `gustavson`: row-wise products (Gustavson 1978) in one pass. Work is divided by intermediate
+//! products; every row chooses its accumulator; rows are copied to C as soon as their position is
+//! known. Where an upper bound of C does not fit in memory, entries are counted first.
 
 use std::any::TypeId;
 use std::sync::Mutex;
@@ -18,7 +18,7 @@ use super::vector::{self, Vector};
 use crate::Threads;
 use crate::arch::Isa;
 
-/// What one thread works with.
+/// The memory of one thread.
 pub(super) struct Worker<A> {
     pub accumulator: Accumulator<A>,
     free: Vec<Chunk<A>>,
@@ -45,7 +45,7 @@ impl<A: Arith> Workers<A> {
         self.workers.len() * needs.bytes(self.columns, size_of::<A>())
     }
 
-    /// Runs `work(worker, unit)` for every unit, each on one thread, in about ascending order;
+    /// Runs `work(worker, unit)` for every unit, each on one thread, in roughly ascending order;
     /// stops at the first error.
     pub fn each_unit(
         &self,
@@ -60,7 +60,7 @@ impl<A: Arith> Workers<A> {
         let failure = Mutex::new(None);
         threads.each(self.workers.len(), |k| {
             let mut worker = self.workers[k].lock().unwrap_or_else(|e| e.into_inner());
-            // What a product that failed has left.
+            // A failed product may have left chunks here.
             let Worker { accumulator, free, pending } = &mut *worker;
             free.extend(pending.drain(..).map(|(_, chunk)| chunk));
             let mut done = accumulator.prepare(zero, needs);
@@ -80,15 +80,15 @@ impl<A: Arith> Workers<A> {
     }
 }
 
-/// How sums become entries.
+/// How sums become entries of C.
 #[derive(Clone, Copy)]
 pub(super) struct Entries<'a, A> {
     pub alpha: A,
-    /// Whether entries that come out as exactly zero are left out.
+    /// Whether entries of exactly zero are left out.
     pub drop_zeros: bool,
-    /// The columns of C behind the accumulator's, where they are not the same.
+    /// The columns of C that the accumulator's columns stand for, where these are labels.
     pub names: Option<IndexSlice<'a>>,
-    /// Whether C is written past the caches, where entries are stored as they are.
+    /// Whether C is written with streaming stores, where entries are stored unchanged.
     pub streaming: bool,
 }
 
@@ -100,7 +100,7 @@ pub(super) struct Task<'a, A, X> {
     pub units: &'a [Unit],
     /// Columns of C.
     pub ncols: usize,
-    /// Entries of C at most.
+    /// Upper bound of the entries of C.
     pub bound: u128,
     /// Types of the column indices and the row offsets of C.
     pub types: (IndexType, IndexType),
@@ -130,7 +130,7 @@ impl<'a, A> Task<'a, A, IndexSlice<'a>> {
     }
 }
 
-// An upper bound below this many bytes is not worth asking how much memory is free.
+// Below this many bytes an upper bound is allocated without a query of the free memory.
 const SMALL: u128 = 256 << 20;
 
 /// Computes C, with values of type `U`.
@@ -176,7 +176,7 @@ pub(super) fn multiply<S: Ops<A>, A: Arith, X: Indices, U: Scalar<Accum = A>>(
         place_pending(worker, &|unit| assembly.start(unit), &place);
         Ok(())
     })?;
-    // Chunks that were finished before an earlier unit was.
+    // Some chunks may have been finished before an earlier unit and not been copied yet.
     let left = if assembly.complete() { 0 } else { workers.workers.len() };
     threads.each(left, |k| {
         let mut worker = workers.workers[k].lock().unwrap_or_else(|e| e.into_inner());
@@ -204,18 +204,18 @@ fn place_pending<A: Arith>(
     }
 }
 
-/// C with as many entries as it may have, where there is memory for that.
+/// Memory for the upper bound of C's entries; none where there is too little.
 fn for_bound<'a, A, X, U: Scalar>(task: &Task<'a, A, X>) -> Result<Option<Assembly<'a, U>>> {
     let (column, offset) = task.types;
     let bytes = task.bound * (column.bytes() + size_of::<U>()) as u128;
-    // An eighth is left to what else needs memory meanwhile.
+    // An eighth is left for other uses of memory in the meantime.
     let fits =
         bytes <= SMALL || available_memory().is_none_or(|all| bytes <= u128::from(all - all / 8));
     if !fits || task.bound > u128::from(most(offset)) {
         return Ok(None);
     }
     match Assembly::new(task.job.a.nrows, task.units, task.bound as usize, task.types) {
-        // Memory that was free a moment ago.
+        // The memory was taken since the query.
         Err(Error::OutOfMemory { .. }) => Ok(None),
         assembly => assembly.map(Some),
     }
@@ -255,7 +255,7 @@ unsafe fn compute_unit<S: Ops<A>, A: Arith, X: Indices>(
     chunk: &mut Chunk<A>,
     ends: SharedIndices<'_>,
 ) {
-    // Scattered sums gain nothing from AVX2: it runs the portable code.
+    // AVX2 has no scatter, so it runs the portable code.
     #[cfg(target_arch = "x86_64")]
     if task.isa == Isa::Avx512 {
         // SAFETY: the machine has the instruction set; the rest as promised.
@@ -311,7 +311,7 @@ unsafe fn unit_body<S: Ops<A>, V: Vector, A: Arith, X: Indices>(
         accumulator.slots.note(chunk.len, unit.products);
         return;
     }
-    // Rows that merge nothing are copied, and have no slots.
+    // Rows with one row of B are copied, and need no slots.
     let short = unit.merges && job.sorted && unit.longest < SHORT;
     let mut len = 0;
     for row in unit.rows.clone() {

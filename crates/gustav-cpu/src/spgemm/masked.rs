@@ -1,5 +1,5 @@
-//! `masked`: the entries of C = α·op(A)·B at positions of a given pattern. The columns of a row of
-//! the mask are in a hash table; products in other columns are looked up and left out.
+//! `masked`: the entries of C = α·op(A)·B at positions of a given pattern. A hash table holds the
+//! columns of a row of the mask; products whose column is not found in it are left out.
 
 use std::ops::Range;
 
@@ -9,7 +9,7 @@ use gustav_core::{AnyPattern, Arith, Index, IndexSlice, IndexType, Ops, Result, 
 use super::operands::{Product, Rows, with_indices};
 use super::rows::{RowBlock, joined, joined_values};
 
-// Blocks of rows for every thread, each of so many rows or more.
+// Blocks of rows for every thread, and the fewest rows of a block.
 const BLOCKS: usize = 8;
 const LEAST: usize = 64;
 
@@ -25,8 +25,8 @@ pub(super) struct Job<'a, A> {
     pub drop_zeros: bool,
 }
 
-/// Computes C, whose pattern is `known` after the first product: a column of the mask that no
-/// product has is no entry of C.
+/// Computes C, whose pattern is `known` after the first product: a mask entry without an
+/// intermediate product is no entry of C.
 ///
 /// # Errors
 /// [`gustav_core::Error::Overflow`] when the entries of C outnumber the offset type,
@@ -53,8 +53,8 @@ pub(super) fn multiply<S: Ops<A>, A: Arith, U: Scalar<Accum = A>>(
 struct Table<A> {
     columns: Vec<usize>,
     sums: Vec<Option<A>>,
-    /// Positions in `columns` plus one by the columns' hash, 0 where there is none; a power of two
-    /// of them, at least twice as many as columns.
+    /// By hash of a column its position in `columns` plus one, 0 if empty; the length is a power of
+    /// two, at least twice the number of columns.
     slots: Vec<usize>,
 }
 
@@ -145,7 +145,7 @@ impl<A: Arith> Job<'_, A> {
     }
 }
 
-/// Adds a scaled row of B where the mask has its columns.
+/// Adds a scaled row of B, in the columns of the mask alone.
 #[inline(always)]
 fn add_row<S: Ops<A>, A: Arith, J: Index>(
     s: S,

@@ -2,10 +2,10 @@
 //!
 //! A plan (`plan`) is made for two patterns (`setup`) and compiled once for every type of values
 //! (`compiled`). `gustavson` is made of `units` (rows cut into units of work), `columns` (32-bit
-//! labels), `clusters` (how columns lie), `row` (one row of C), `slots` (rows in the order in which
-//! columns occur), `accumulator` (where sums are added up), `vector` (the instruction sets),
-//! `assemble` (rows of C to C) and `refill` (new values under a known pattern). `masked` computes
-//! products under a mask, `add` the sum with D.
+//! labels), `clusters` (whether columns lie close together), `row` (one row of C), `slots` (rows in
+//! the order in which columns occur), `accumulator` (partial sums), `vector` (the instruction
+//! sets), `assemble` (copies finished rows to C) and `refill` (new values for a known pattern).
+//! `masked` computes products under a mask, `add` the sum with D.
 
 mod accumulator;
 mod add;

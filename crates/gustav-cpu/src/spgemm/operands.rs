@@ -1,6 +1,6 @@
 //! A, B and C as kernels see them. Kernels are compiled for patterns of 32-bit indices and once
-//! more for all others, whose index arrays have a width known at run time; columns of B, which the
-//! innermost loops read, are 32 bits wide always.
+//! more for all others, with an index width known at run time; the columns of B, which the
+//! innermost loops read, are always 32 bits wide.
 
 use std::ops::Range;
 
@@ -133,7 +133,7 @@ impl<X: Indices> Rows<X> {
 #[derive(Clone, Copy)]
 pub(super) struct Right<'a, X> {
     pub nrows: usize,
-    /// One more than the largest column can be.
+    /// All columns are below this.
     pub ncols: usize,
     pub offsets: X,
     pub columns: &'a [u32],
@@ -172,7 +172,7 @@ pub struct Product<U> {
 }
 
 impl<U: Scalar> Product<U> {
-    /// The parts of `c`, which is copied only where its pattern has other owners.
+    /// The arrays of `c`; its pattern is copied only if it has other owners.
     pub fn from_csr(c: Csr<U>) -> Result<Self> {
         let (nrows, ncols) = (c.nrows(), c.ncols());
         let (offsets, columns, values) = c.into_parts()?;
@@ -274,10 +274,11 @@ impl SharedIndices<'_> {
         }
     }
 
-    /// Writes row ends as row offsets. Made here, so that its type is one for all callers.
+    /// Writes row ends as row offsets. The closure is made here, so that it has one type for all
+    /// callers.
     ///
     /// # Safety
-    /// Whoever calls what is returned may write element `row + 1`, and the end fits the type.
+    /// Callers of the returned closure may write element `row + 1`, and the end fits the type.
     #[inline(always)]
     pub unsafe fn ends(self) -> impl Fn(usize, usize) + Copy {
         // SAFETY: promised by the caller.

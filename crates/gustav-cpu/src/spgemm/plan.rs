@@ -1,4 +1,4 @@
-//! A plan for SpGEMM, as programs see it.
+//! A plan for SpGEMM: the public interface.
 
 use std::any::Any;
 use std::marker::PhantomData;
@@ -15,10 +15,10 @@ use crate::{Config, Options};
 
 /// A plan for C = α·op(A)·B ⊕ β·D, for one pattern of A and of B and any values.
 ///
-/// op(A) is m × k and B k × n. C holds every entry that the patterns produce exactly once; sums
-/// of exactly zero stay as explicit zeros unless [`Options::drop_zeros`] is set. Its rows are
-/// sorted when [`Problem::sorted`] asks for it. A and B may be unsorted and hold duplicates.
-/// Results are the same to the bit from run to run and for any number of threads.
+/// op(A) is m × k and B k × n. C holds every entry that the patterns produce exactly once; sums of
+/// exactly zero stay as explicit zeros unless [`Options::drop_zeros`] is set. Its rows are sorted
+/// if [`Problem::sorted`] is set. A and B may be unsorted and hold duplicates. Results are the same
+/// to the bit from run to run and for any number of threads.
 ///
 /// A plan [under a mask](SpgemmPlan::masked) computes C⟨M⟩: of these entries those at positions
 /// where the mask has one. Rows come out sorted.
@@ -30,7 +30,7 @@ pub struct SpgemmPlan<'a, T: SpgemmKernels, I: Index = u32, O: Index = u32> {
     indices: PhantomData<fn() -> (I, O)>,
 }
 
-/// What one product does beside op(A)·B.
+/// Options of one product op(A)·B.
 ///
 /// `U` is the type of C's values: that of A and B, or of their sums where
 /// [`Problem::output`] says so.
@@ -48,7 +48,7 @@ pub struct SpgemmPlan<'a, T: SpgemmKernels, I: Index = u32, O: Index = u32> {
 /// ```
 #[derive(Debug)]
 pub struct SpgemmCall<'d, T: Scalar, U: Scalar = T, I: Index = u32, O: Index = u32> {
-    /// The factor α of the product, the semiring's one when there is none.
+    /// The factor α of the product; `None` for the semiring's one.
     pub alpha: Option<T::Accum>,
     /// β and D: C then has the union of both patterns, rows sorted. β equal to the semiring's zero
     /// leaves D unread and C with the pattern of the product.
@@ -59,7 +59,7 @@ pub struct SpgemmCall<'d, T: Scalar, U: Scalar = T, I: Index = u32, O: Index = u
 }
 
 impl<T: Scalar, I: Index, O: Index> SpgemmCall<'_, T, T, I, O> {
-    /// A product with α at one, into a new matrix.
+    /// A product with α = 1 into a new matrix.
     pub fn new() -> Self {
         Self::default()
     }
@@ -92,13 +92,13 @@ impl<T: Scalar, U: Scalar, I: Index, O: Index> Default for SpgemmCall<'_, T, U, 
 }
 
 impl<'a, T: SpgemmKernels, I: Index, O: Index> SpgemmPlan<'a, T, I, O> {
-    /// Reads the patterns of `a` and `b` and chooses how to multiply them.
+    /// Reads the patterns of `a` and `b` and chooses the algorithm.
     ///
     /// # Errors
-    /// [`Error::Shape`] when `a` and `b` do not fit together, [`Error::Pattern`] when `problem`
-    /// was made for others or for values of another type, [`Error::Unsupported`] when the algorithm
-    /// named in `options` cannot compute `problem`, [`Error::Argument`] when the machine lacks the
-    /// instruction set named there, [`Error::OutOfMemory`].
+    /// [`Error::Shape`] when the inner dimensions of `a` and `b` differ, [`Error::Pattern`] when
+    /// `problem` was made for other patterns or for values of another type, [`Error::Unsupported`]
+    /// when the algorithm named in `options` cannot compute `problem`, [`Error::Argument`] when the
+    /// machine lacks the instruction set named there, [`Error::OutOfMemory`].
     pub fn new(
         a: impl Into<PatternRef<'a, I, O>>,
         b: impl Into<PatternRef<'a, I, O>>,
@@ -139,13 +139,13 @@ impl<'a, T: SpgemmKernels, I: Index, O: Index> SpgemmPlan<'a, T, I, O> {
         Ok(SpgemmPlan { inner, indices: PhantomData })
     }
 
-    /// What was chosen, and why.
+    /// The chosen algorithm and configuration, and the reason.
     pub fn choice(&self) -> &Choice<Config> {
         &self.inner.setup.choice
     }
 
-    /// Intermediate products: multiplications that the patterns of A and B call for. The usual
-    /// count of floating-point operations is twice this.
+    /// Intermediate products: the number of multiplications, which follows from the patterns of A
+    /// and B. The usual count of floating-point operations is twice this.
     pub fn products(&self) -> u64 {
         self.inner.setup.products()
     }
@@ -162,9 +162,9 @@ impl<'a, T: SpgemmKernels, I: Index, O: Index> SpgemmPlan<'a, T, I, O> {
     /// [`Error::Pattern`] for values of other patterns, for a C of another type than the plan's and
     /// for a matrix to reuse that is not of the plan's pattern of C; [`Error::Length`] for too few
     /// or too many values; [`Error::Shape`] for a D of another shape; [`Error::Unsupported`] for D
-    /// under a mask, and for a matrix to reuse where C has the pattern of no other product: with D,
-    /// where zeros are dropped, and by the algorithms of Chen et al.; [`Error::Overflow`] when the
-    /// entries of C outnumber the offset type; [`Error::OutOfMemory`].
+    /// under a mask, and for a matrix to reuse where every product has a pattern of its own: with
+    /// D, where zeros are dropped, and by the algorithms of Chen et al.; [`Error::Overflow`] when
+    /// the entries of C outnumber the offset type; [`Error::OutOfMemory`].
     pub fn execute<'v, U: Scalar<Accum = T::Accum>>(
         &mut self,
         a: impl Into<Values<'v, T>>,
@@ -190,7 +190,7 @@ impl<'a, T: SpgemmKernels, I: Index, O: Index> SpgemmPlan<'a, T, I, O> {
 }
 
 impl<'c, A, U: Scalar> Request<'c, A, U> {
-    /// The request under another name of the type of C's values.
+    /// The request with `U` spelled `V`: both are the same type.
     fn cast<V: Scalar>(self) -> Request<'c, A, V> {
         let Request { alpha, add, reuse } = self;
         let matrix =
@@ -221,13 +221,13 @@ impl<U: Scalar> Product<U> {
     }
 }
 
-/// `from` under another name of its type; none where the types differ.
+/// `from` as a `B`, if `A` and `B` are the same type.
 pub(super) fn same<A: 'static, B: 'static>(from: A) -> Option<B> {
     let mut from = Some(from);
     (&mut from as &mut dyn Any).downcast_mut::<Option<B>>()?.take()
 }
 
-/// The error for a matrix that is no product of the plan.
+/// The error for a matrix that is not a product of the plan.
 pub(super) fn unknown_pattern() -> Error {
     Error::Pattern {
         expected: "an earlier product of this plan".into(),

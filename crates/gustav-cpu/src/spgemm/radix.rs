@@ -1,4 +1,4 @@
-//! Radix sort of column indices, for rows too long for comparisons.
+//! Radix sort of column indices, for rows where it beats sorting by comparison.
 
 const BITS: u32 = 8;
 const DIGITS: usize = 1 << BITS;

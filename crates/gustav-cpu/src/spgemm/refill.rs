@@ -1,5 +1,5 @@
-//! New values under a known pattern of C: sums are added up in the accumulator and collected at
-//! C's own columns. No flags, no lists, no memory allocated.
+//! New values for a known pattern of C: products are summed in the dense accumulator, and the sums
+//! are read at the columns of C. Needs no flags and no lists, and allocates nothing.
 
 use gustav_core::parallel::Shared;
 use gustav_core::{AnyPattern, Arith, IndexSlice, Ops, Result, Scalar};

@@ -1,4 +1,4 @@
-//! One row of C: which accumulator, and the loops that fill and empty it.
+//! One row of C: the choice of the accumulator, and the loops that fill and drain it.
 
 use std::ops::Range;
 
@@ -8,7 +8,7 @@ use super::accumulator::Accumulator;
 use super::operands::{Indices, Right, Rows};
 use super::vector::Vector;
 
-/// The operands and what is wanted of their product. Values have the type of sums.
+/// The operands of a product and its options. Values have the type of sums.
 #[derive(Clone, Copy)]
 pub(super) struct Job<'a, A, X> {
     /// op(A), whose columns are rows of B.
@@ -36,23 +36,23 @@ pub(super) struct Facts {
     pub position: usize,
 }
 
-// Draining looks at every flag between the first and the last column. Up to this many columns
-// per product it costs less than listing the columns that occur and sorting them.
+// Draining reads every flag between the first and the last column. Up to this many columns per
+// product it costs less than listing the columns that occur and sorting them.
 const SCAN: usize = 112;
-// The same where columns may stay in the order in which they occur, and where they come in
-// clusters, between which draining skips whole blocks.
+// The same limit for unsorted rows, whose columns need no sorting, and for columns in clusters,
+// between which draining skips whole blocks.
 const UNSORTED_SCAN: usize = 4;
 const CLUSTERED_SCAN: usize = 32;
 // Unsorted rows of fewer products are never drained.
 pub(super) const LONG: usize = 128;
-// Where no row has as many products, sorted rows are not drained either.
+// Sorted rows are not drained either in a unit whose rows all have fewer products than this.
 pub(super) const SHORT: usize = 32;
 
-// Rows of B without gaps are added as vectors from this length on.
+// Rows of B with consecutive columns are added as vectors from this length on.
 const RUN: usize = 16;
 
-/// For a single row, whose end is what its function returns. Not a closure: its type would be
-/// another one in every function that names it, and the loops compiled for each.
+/// Ignores the end of a row: for single rows, whose function returns it. A function, not a closure:
+/// every closure has a type of its own, for which the loops would be compiled again.
 pub(super) fn no_end(_row: usize, _entries: usize) {}
 
 impl<A: Arith, X: Indices> Job<'_, A, X> {
@@ -88,7 +88,7 @@ impl<A: Arith, X: Indices> Job<'_, A, X> {
         facts.filled == 1 && self.canonical
     }
 
-    /// The row of B and the value of A behind position `position` of A.
+    /// The value of A at `position`, and the columns and values of the row of B that it multiplies.
     #[inline(always)]
     pub fn factor(&self, position: usize) -> (A, &[u32], &[A]) {
         // SAFETY: the columns of A are rows of B, whose offsets lie within its nonzeros.
@@ -169,7 +169,8 @@ impl<A: Arith, X: Indices> Job<'_, A, X> {
         n
     }
 
-    /// Writes the row of B behind position `position` of A, scaled; how many entries it has.
+    /// Writes the row of B that the nonzero of A at `position` multiplies, scaled by it; returns
+    /// its number of entries.
     ///
     /// # Safety
     /// The outputs hold them.
@@ -192,8 +193,8 @@ impl<A: Arith, X: Indices> Job<'_, A, X> {
         columns.len()
     }
 
-    /// Computes rows that are scaled rows of B, one each at most; calls `end(row, entries)` with
-    /// the entries so far, and returns how many there are.
+    /// Computes rows of C that are scaled copies of at most one row of B; calls `end(row, entries)`
+    /// with the entries so far, and returns how many there are.
     ///
     /// # Safety
     /// The outputs hold the rows' products.
@@ -249,7 +250,7 @@ impl<A: Arith, X: Indices> Job<'_, A, X> {
         }
     }
 
-    /// Whether these columns of a row of B are a long run without gaps.
+    /// Whether these columns of a row of B are consecutive and at least [`RUN`].
     #[inline(always)]
     pub fn is_run(&self, columns: &[u32]) -> bool {
         let n = columns.len();
@@ -297,7 +298,7 @@ impl<A: Arith, X: Indices> Job<'_, A, X> {
                 }
             }
             let flags = &mut accumulator.flags[facts.first..=facts.last];
-            // As many bytes as add up within one.
+            // Flags are 0 or 1, so the sum of 128 fits in a byte.
             let sums = flags.chunks(128).map(|some| usize::from(some.iter().sum::<u8>()));
             let n = sums.sum();
             flags.fill(0);

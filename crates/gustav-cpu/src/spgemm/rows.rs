@@ -1,4 +1,4 @@
-//! C from blocks of rows that were computed apart.
+//! C from blocks of rows that were computed separately.
 
 use gustav_core::buffer::try_vec;
 use gustav_core::{AnyPattern, Buffer, Error, IndexType, Result, Scalar};

@@ -1,4 +1,4 @@
-//! What a plan finds out about two patterns, whatever the type of the values.
+//! The part of a plan that depends on the two patterns alone, not on the type of the values.
 
 use std::sync::Arc;
 
@@ -54,11 +54,11 @@ impl<I: Index, O: Index> Permutation for TransposedPattern<I, O> {
     }
 }
 
-// Units are cut within this many parts of A for every thread, each of so many rows and nonzeros
-// or more.
+// A is first divided into this many parts per thread, each of at least so many rows and nonzeros;
+// units are cut within these parts.
 const PARTS: usize = 8;
 const PART: usize = 1024;
-// Rows and nonzeros of A up to which one thread is done before a second one would have begun.
+// Up to this many rows and nonzeros of A one thread finishes before a second one would start.
 const SERIAL: usize = 2048;
 
 impl<'a> Setup<'a> {
@@ -96,7 +96,7 @@ impl<'a> Setup<'a> {
             (None, Some(analysis)) => choose(problem, options, analysis.products)?,
             (mask, _) => choose_masked(problem, options, mask.as_ref().map_or(0, AnyPattern::nnz))?,
         };
-        // As for an SpMM: no thread finds C in its caches when C is larger than they are.
+        // As in SpMM: a C larger than the caches is out of them before anyone reads it.
         let large = bound * (problem.index_type.bytes() + problem.output.bytes()) as u128
             > (crate::profile::profile(count, isa).l2_bytes * count) as u128;
         let streaming = options.streaming.unwrap_or(large);
@@ -185,7 +185,7 @@ impl<'a> Setup<'a> {
         }
     }
 
-    /// The values of both operands, checked.
+    /// The values of both operands, with their pattern and number checked.
     pub fn fit<'v, T>(&self, a: Values<'v, T>, b: Values<'v, T>) -> Result<[&'v [T]; 2]> {
         Ok([a.fit("A", self.a.id(), self.a.nnz())?, b.fit("B", self.b.id(), self.b.nnz())?])
     }
@@ -243,7 +243,7 @@ impl<'a> Setup<'a> {
         if expected == found { Ok(()) } else { Err(Error::Pattern { expected, found }) }
     }
 
-    /// A refusal of what only some products can do.
+    /// The error for an option that this product does not support.
     pub fn refusal(&self, of: &str, reason: &str, nearest: &str) -> Error {
         Error::Unsupported {
             problem: self.problem.to_string(),
@@ -269,7 +269,7 @@ impl Transposed {
     }
 }
 
-/// B in terms of its labels, if it has any.
+/// B with labels for columns, if it has labels.
 fn right<'s>(b: &'s AnyPattern<'_>, columns: Option<&'s Columns>) -> Right<'s, IndexSlice<'s>> {
     if let Some(columns) = columns {
         return columns.relabel(b);
@@ -277,7 +277,8 @@ fn right<'s>(b: &'s AnyPattern<'_>, columns: Option<&'s Columns>) -> Right<'s, I
     let Rows { nrows, ncols, offsets, columns } = Rows::new(b);
     let columns = match columns {
         IndexSlice::U32(columns) => columns,
-        // Wider indices have labels, but for products under a mask, which do not come here.
+        // Indices wider than 32 bits have labels; products under a mask have none, and do not call
+        // this.
         IndexSlice::U64(_) => &[],
     };
     Right { nrows, ncols, offsets, columns }
@@ -325,7 +326,7 @@ fn check_problem(problem: &Problem, a: &AnyPattern<'_>, b: &AnyPattern<'_>) -> R
 /// Writes values in the order of the kernels: widened to the type of sums, those of A permuted
 /// where Aᵀ is multiplied.
 pub(super) fn gather<T: Scalar>(from: &[T], to: &mut [T::Accum], transposed: Option<&Transposed>) {
-    // Values that one task writes.
+    // Values of one parallel task.
     const TASK: usize = 1 << 14;
     match transposed.map(Transposed::permutation) {
         None => parallel::each_mut(to, TASK, |at, to| *to = from[at].to_accum()),

@@ -1,5 +1,5 @@
 //! Unsorted rows of C (after Gustavson 1978): the first product of a column takes the next position
-//! of the row, its slot, and later ones add there. Sums are added up in the output itself, and
+//! of the row, its slot, and later ones add there. Products are summed in the output itself, so
 //! nothing is collected or cleared afterwards.
 
 use std::hint::select_unpredictable;
@@ -14,10 +14,10 @@ use super::vector::Vector;
 
 /// The slot of every column, of one thread.
 pub(super) struct Slots {
-    /// Slot in the present row plus `stamp`; less than `stamp` when left by an earlier row.
+    /// Slot in the current row plus `stamp`; less than `stamp` if an earlier row wrote it.
     slots: Buffer<u32>,
     stamp: u32,
-    /// Whether most products take a slot of their own, judged by the unit before.
+    /// Whether most products take a new slot, judged by the previous unit.
     fresh: bool,
 }
 
@@ -31,7 +31,8 @@ impl Slots {
         self.slots.len()
     }
 
-    /// Makes sure that slots of rows of `entries` entries together differ from those before.
+    /// Prepares for rows of `entries` entries in all: their slots must differ from all earlier
+    /// ones.
     pub fn reserve(&mut self, entries: usize) {
         if (u32::MAX - self.stamp) as usize <= entries {
             self.slots.fill(0);
@@ -39,7 +40,7 @@ impl Slots {
         }
     }
 
-    /// Notes how many entries came out of how many products.
+    /// Records how many entries resulted from how many products.
     pub fn note(&mut self, entries: usize, products: u64) {
         self.fresh = entries as u64 * 8 >= products * 7;
     }
@@ -179,7 +180,7 @@ impl<A: Arith, X: Indices> Job<'_, A, X> {
             }
             slots.stamp += n;
             if filled == 1 && self.canonical {
-                // To the bit what a unit of such rows holds.
+                // Copies, as units without merging do: the same bits.
                 for position in entries {
                     // SAFETY: promised by the caller; all but one of these rows are empty.
                     unsafe { self.copy(s, position, to_columns, to_sums) };
@@ -200,7 +201,7 @@ mod tests {
     use crate::spgemm::operands::{Right, Rows};
 
     #[test]
-    fn rows_are_told_apart_even_when_stamps_run_out() {
+    fn rows_are_distinguished_even_when_stamps_overflow() {
         const OFFSETS: [u32; 4] = [0, 3, 5, 6];
         const COLUMNS: [u32; 6] = [0, 1, 2, 2, 0, 1];
         const OFFSETS_OF_B: [u32; 4] = [0, 2, 2, 5];
@@ -217,7 +218,7 @@ mod tests {
         for fresh in [false, true] {
             for stamp in [1, u32::MAX - 20, u32::MAX - 9, u32::MAX - 8, u32::MAX] {
                 let mut slots = Slots::new(5).unwrap();
-                // As rows before have left them.
+                // The state that earlier rows leave.
                 slots.slots.fill(stamp - 1);
                 (slots.stamp, slots.fresh) = (stamp, fresh);
                 slots.reserve(8);

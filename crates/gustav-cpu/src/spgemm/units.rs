@@ -1,4 +1,4 @@
-//! Which rows are mine: rows of C in units of about the same number of intermediate products.
+//! Divides the rows of C into units of about the same number of intermediate products.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,14 +9,14 @@ use super::clusters::clustered;
 use super::operands::{Indices, Right, Rows, with_indices};
 use crate::schedule;
 
-/// Consecutive rows of C that one thread computes in one go.
+/// Consecutive rows of C that one thread computes together.
 #[derive(Clone, Debug)]
 pub(super) struct Unit {
     pub rows: Range<usize>,
-    /// No more entries than this come out.
+    /// Upper bound of the entries of its rows.
     pub bound: usize,
     pub products: u64,
-    /// Whether a row of C is more than one scaled row of B, so that it takes an accumulator.
+    /// Whether some row of C combines several rows of B and so needs an accumulator.
     pub merges: bool,
     /// Most products of a row.
     pub longest: usize,
@@ -32,11 +32,11 @@ impl Unit {
 const MAX_BOUND: usize = 32 << 10;
 const MAX_PRODUCTS: u64 = 256 << 10;
 
-/// The rows of A and B as far as the algorithm needs to know them.
+/// Facts about A and B that the algorithm uses.
 pub(super) struct Analysis {
     pub units: Vec<Unit>,
     pub products: u64,
-    /// Entries of C at most.
+    /// Upper bound of the entries of C.
     pub bound: u128,
     /// Whether the columns of every row of B strictly increase.
     pub canonical: bool,
@@ -121,7 +121,7 @@ pub(super) fn products(a: &Rows<IndexSlice<'_>>, offsets: IndexSlice<'_>) -> u64
     (0..nnz).map(|position| offsets.row(a.column(position)).len() as u64).sum()
 }
 
-/// Whether columns decrease or repeat at starts of rows alone.
+/// Whether columns decrease or repeat only from one row to the next, never within a row.
 fn is_canonical(b: &Right<'_, IndexSlice<'_>>) -> bool {
     let canonical = AtomicBool::new(true);
     parallel::ranges(b.nrows, 1024, |rows| {

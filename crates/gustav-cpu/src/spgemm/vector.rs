@@ -1,16 +1,18 @@
-//! What instruction sets do for an accumulator: draining it in order, and sorting columns.
+//! The operations on accumulators that instruction sets accelerate: draining in order, and sorting
+//! columns.
 
 use gustav_core::Arith;
 
 use super::accumulator::BLOCK;
 use super::radix;
 
-/// An instruction set. The methods here are plain Rust; instruction sets replace some of them.
+/// An instruction set. The default methods are plain Rust; implementations replace some of them.
 ///
 /// The output pointers are valid for [`BLOCK`] elements past the last one written.
 pub(super) trait Vector: Copy + Send + Sync {
-    /// Moves all flagged columns of the blocks that hold `first..=last` to `columns` and `sums`
-    /// in ascending order, leaves zeros and cleared flags behind, and returns how many there were.
+    /// Moves all flagged columns of the blocks that hold `first..=last` to `columns` and `sums` in
+    /// ascending order, resets their sums to `zero` and their flags to 0, and returns how many
+    /// there were.
     ///
     /// # Safety
     /// The accumulator has whole blocks up to `last`; the outputs hold as many columns as are flagged.

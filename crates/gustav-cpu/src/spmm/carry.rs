@@ -1,8 +1,8 @@
 //! Partitions that cut rows: what `nonzero-split` and `merge-path` have in common.
 //!
-//! A partition puts two sums aside: that of its first row, if the row began in an earlier partition
-//! (`head`), and that of what is left over at its end (`tail`). A serial pass then adds, for
-//! every cut row, the tails in the order of the partitions and the head, and writes the row once.
+//! A partition stores two partial sums: that of its first row, if the row began in an earlier
+//! partition (`head`), and its carry-out (`tail`). A serial pass then adds, for every cut row, the
+//! tails in the order of the partitions and the head, and writes the row once.
 
 use gustav_core::{Arith, Buffer, Index, Ops, Result, Scalar};
 
@@ -15,12 +15,12 @@ use crate::arch::vector::{Vector, Work};
 use crate::schedule::Partition;
 use crate::types::CpuScalar;
 
-/// A partition and where its row cuts lie.
+/// A partition and its parts of cut rows.
 struct Cut {
     partition: Partition,
     /// Nonzeros of the first row, when an earlier partition began it.
     head: Option<std::ops::Range<usize>>,
-    /// Nonzeros left over, when there are any.
+    /// Nonzeros of the carry-out, when there are any.
     tail: Option<std::ops::Range<usize>>,
 }
 
@@ -42,7 +42,7 @@ impl<A: Arith> Cuts<A> {
         partitions: Vec<Partition>,
         columns: usize,
     ) -> Result<Self> {
-        // Whole vectors are put aside, whatever their length.
+        // Whole vectors are stored, whatever their length.
         let stride = columns.next_multiple_of(64);
         let sums = Buffer::zeroed(partitions.len() * 2 * stride, "carry-outs")?;
         let cuts = partitions.into_iter().map(|partition| {
@@ -96,7 +96,7 @@ impl<A: Arith> Cuts<A> {
     }
 }
 
-/// The sums of a piece of a row, put aside.
+/// The partial sums of a part of a row.
 struct Partial<'a, T: Scalar, I> {
     op: &'a Operands<'a, T, I>,
     range: std::ops::Range<usize>,
@@ -109,7 +109,7 @@ impl<T: Scalar, I: Index> Panels<T> for Partial<'_, T, I> {
         &self,
         panel: &Panel<T, V, W, TAIL>,
     ) {
-        // SAFETY: the range comes from a checked matrix; `to` has room for whole vectors.
+        // SAFETY: the range comes from a checked matrix; `to` holds whole vectors.
         unsafe {
             let sums = panel.sum::<I, U, false>(self.op, self.range.clone());
             for w in 0..W {
@@ -141,7 +141,7 @@ impl<T: Scalar> Panels<T> for FixUp<'_, T> {
         &self,
         panel: &Panel<T, V, W, TAIL>,
     ) {
-        // SAFETY: every head and tail that exists was put aside by its partition; the rows are C's.
+        // SAFETY: every head and tail that exists was stored by its partition; the rows are C's.
         unsafe {
             let s = V::S::of(self.op.semiring);
             let zero = [V::splat(self.op.zero); W];
@@ -161,7 +161,7 @@ impl<T: Scalar> Panels<T> for FixUp<'_, T> {
     }
 }
 
-/// Adds sums that were put aside to `carry`.
+/// Adds stored partial sums to `carry`.
 ///
 /// # Safety
 /// `W` vectors of sums lie behind `from`; the instruction set is available.

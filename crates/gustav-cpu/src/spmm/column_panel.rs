@@ -1,10 +1,9 @@
 //! `column-panel` (ours, after the tiling of Yang, Buluç, Owens 2018, §6): tiles of B rows that
 //! stay in L2.
 //!
-//! Rows of C are taken in chunks whose sums also stay in L2. For a chunk, the tiles of B come
-//! one after another; every row adds the nonzeros whose columns lie in the tile. Where the
-//! tiles cut a row is found once, in the plan; a row with unsorted columns is done whole in
-//! the last tile.
+//! Rows of C are taken in chunks whose sums also stay in L2. For a chunk, the tiles of B are
+//! processed one after another; every row adds the nonzeros whose columns lie in the tile. The plan
+//! stores where tiles cut each row; a row with unsorted columns is summed whole in the last tile.
 
 use std::ops::Range;
 
@@ -128,8 +127,8 @@ impl<T: Scalar, I: Index> Panels<T> for Chunk<'_, T, I> {
                     _ => self.ends.at((t - 1) * op.rows + row),
                 };
                 let range = start..self.ends.at(t * op.rows + row);
-                // SAFETY: ends lie within the nonzeros; the sums have room for whole vectors of
-                // every row of the chunk.
+                // SAFETY: ends lie within the nonzeros; the sums hold whole vectors of every row of
+                // the chunk.
                 unsafe {
                     let put = self.sums.add((row - self.rows.start) * self.stride + panel.start);
                     let mut sums = panel.sum::<I, U, false>(op, range);

@@ -2,8 +2,8 @@
 //! structure for A and Aᵀ.
 //!
 //! A strip of blocks writes its own rows of C, so threads take strips: block rows for A, block
-//! columns for Aᵀ. The sums of a strip stay in cache while its blocks, each of which meets few
-//! rows of B, come one after another. Values are read where the caller holds them.
+//! columns for Aᵀ. The sums of a strip stay in cache while its blocks, each of which reads few rows
+//! of B, are processed one after another. Values are read from the caller's array.
 
 use gustav_core::{Arith, Buffer, Index, Ops, PatternView, Result, Scalar};
 
@@ -34,8 +34,8 @@ unsafe impl<A> Sync for Shared<A> {}
 const SMALLEST_BLOCK: usize = 64;
 
 impl<A: Arith, O: Index> Blocks<A, O> {
-    /// `sums_bytes`: cache for the sums of a strip; `block`: rows and columns of a block, if the
-    /// cache is not to decide.
+    /// `sums_bytes`: cache for the sums of a strip; `block`: rows and columns of a block, `None` to
+    /// derive them from the cache.
     pub(super) fn new<I: Index>(
         a: &PatternView<'_, I, O>,
         transposed: bool,
@@ -89,8 +89,8 @@ impl<A: Arith, O: Index> Blocks<A, O> {
     }
 }
 
-/// The nonzeros in the order of the blocks: where they add to, what they meet, both within the
-/// block, and where their values are.
+/// The nonzeros in the order of the blocks: row and column within the block, and position of the
+/// value.
 #[derive(Clone, Copy)]
 struct Entries<'a> {
     to: &'a [u16],
@@ -120,8 +120,8 @@ impl<T: Scalar> Panels<T> for Strip<'_, T> {
         let s = V::S::of(op.semiring);
         let rows = self.rows.min(op.rows - self.first);
         // SAFETY: local positions stay below the block's sides, which end with the matrix;
-        // positions are those of the plan's nonzeros, of which `values` has as many; the sums
-        // have room for whole vectors of every row of a strip.
+        // positions are those of the plan's nonzeros, of which `values` has as many; the sums hold
+        // whole vectors of every row of a strip.
         unsafe {
             let sums = |row: usize| self.sums.add(row * self.stride + panel.start);
             for row in 0..rows {

@@ -1,9 +1,10 @@
-//! Max and min of the products of a row in place of their sum, and the nonzeros that won.
+//! Maximum or minimum of the products of a row in place of their sum, and the winners: the nonzeros
+//! that attain it.
 //!
-//! Rows are taken whole, in parts of about the same work (`row-split`); where few rows have most of it,
-//! the columns are cut as well. A row of C is in registers, and beside every element the position
-//! of its winner, as a number of the type of sums: positions are counted in pieces of a row that are
-//! short enough for it.
+//! Rows are taken whole, in parts of about the same work (`row-split`); where few rows have most of
+//! the work, the columns are divided as well. Registers hold a row of C and for every element the
+//! position of its winner, as a number of the type of sums. A row is processed in chunks that are
+//! short enough for this type to count their nonzeros exactly.
 
 use std::ops::Range;
 
@@ -19,13 +20,13 @@ use crate::arch::vector::{Vector, Work, beats};
 use crate::static_partition::StaticPartition;
 use crate::types::CpuScalar;
 
-// Nonzeros of a piece: every type of sums holds its numbers.
-const PIECE: usize = 1 << 12;
-// Columns of a strip, where columns are cut.
+// Nonzeros of a chunk: every type of sums represents positions in it exactly.
+const CHUNK: usize = 1 << 12;
+// Columns of a strip, where columns are divided.
 const STRIP: usize = 64;
-// Registers of 64 bytes are 32, others 16.
+// Vectors of 64 bytes have 32 registers, smaller ones 16.
 const WIDE: usize = 64;
-// Rows that one panel of columns is done for before the next: their part of A stays in L1.
+// Rows for which one panel of columns is computed before the next: their part of A stays in L1.
 const ROWS: usize = 16;
 // Most lanes of a vector.
 const LANES: usize = 16;
@@ -39,9 +40,9 @@ pub(super) struct Split {
     assignment: StaticPartition,
 }
 
-/// What an execution writes beside the extrema.
+/// Outputs of an execution beside the extrema.
 pub(super) struct Output<'w, A> {
-    /// C of empty rows.
+    /// Value of C in empty rows.
     pub empty: A,
     /// Where winners go.
     pub winners: Option<WinnersMut<'w>>,
@@ -53,8 +54,8 @@ impl Split {
         let nonzeros =
             |rows: &Range<usize>| offsets[rows.end].to_usize() - offsets[rows.start].to_usize();
         let (nnz, most) = (nonzeros(&(0..offsets.len() - 1)), parts.iter().map(nonzeros).max());
-        // A thread has a quarter of its share at once, or less.
-        let uneven = most.unwrap_or(0).saturating_mul(4 * threads) > nnz + 4 * threads * PIECE;
+        // Uneven: one part exceeds a quarter of what a thread should compute.
+        let uneven = most.unwrap_or(0).saturating_mul(4 * threads) > nnz + 4 * threads * CHUNK;
         let strip = if uneven && threads > 1 { STRIP } else { columns.max(1) };
         let strips = columns.div_ceil(strip);
         let assignment = StaticPartition::new(parts.len() * strips, threads);
@@ -65,8 +66,7 @@ impl Split {
         size_of_val(&self.parts[..]) + self.assignment.bytes()
     }
 
-    /// The extrema of the columns of `op`, which are those from `first` on of the `columns` that
-    /// `output` has.
+    /// Computes the extrema of the columns of `op`: columns `first..` of the `columns` of `output`.
     pub(super) fn execute<T: CpuScalar, I: Index>(
         &mut self,
         threads: &Threads,
@@ -110,7 +110,7 @@ impl Split {
     }
 }
 
-/// Where winners go: `columns` a row, each as the permutation has it.
+/// Output of winners, `columns` in a row; their positions are mapped by the permutation.
 struct Winners<'a> {
     to: To<'a>,
     columns: usize,
@@ -124,7 +124,7 @@ enum To<'a> {
 }
 
 impl Winners<'_> {
-    /// Writes position `winner` of op(A), or that there is none, for an element of C.
+    /// Writes position `winner` of op(A), or the mark for none, for an element of C.
     ///
     /// # Safety
     /// No other thread writes the element; it is in bounds, and so is the winner.
@@ -134,7 +134,7 @@ impl Winners<'_> {
         let winner = match (winner, self.permutation) {
             (Some(winner), Some(permutation)) => permutation.get(winner),
             (Some(winner), None) => winner,
-            // Cut to 32 bits, the largest number of those as well.
+            // The mark for none: the largest number, also when truncated to 32 bits.
             (None, _) => usize::MAX,
         };
         // SAFETY: promised by the caller.
@@ -152,29 +152,29 @@ struct Rows<'a, T: Scalar, I, const MAX: bool> {
     op: &'a Operands<'a, T, I>,
     rows: Range<usize>,
     empty: T::Accum,
-    /// Column of the winners that the first column of C belongs to.
+    /// Column of the winners that corresponds to the first column of C.
     first: usize,
     winners: Option<&'a Winners<'a>>,
 }
 
 impl<T: Scalar, I: Index, const MAX: bool> Rows<'_, T, I, MAX> {
-    /// The extrema of the nonzeros in `piece`, and their winners counted from its start.
+    /// The extrema of the nonzeros in `chunk`, and their winners as positions in the chunk.
     ///
     /// # Safety
     /// The nonzeros exist, their indices lie within B; the instruction set is available.
     #[inline(always)]
-    unsafe fn piece<V: Vector<T>, const W: usize, const TAIL: bool>(
+    unsafe fn chunk<V: Vector<T>, const W: usize, const TAIL: bool>(
         &self,
         panel: &Panel<T, V, W, TAIL>,
-        piece: Range<usize>,
+        chunk: Range<usize>,
     ) -> ([V::V; W], [V::V; W]) {
         let (op, times) = (self.op, V::S::of(Semiring::PlusTimes));
         let worst = if MAX { T::Accum::NEG_INFINITY } else { T::Accum::INFINITY };
         // SAFETY: promised by the caller.
         unsafe {
-            // What nothing beats was won by the first.
+            // If no product beats the initial value, the first nonzero is the winner.
             let (mut best, mut winner) = ([V::splat(worst); W], [V::splat(T::Accum::zero()); W]);
-            for (k, p) in piece.enumerate() {
+            for (k, p) in chunk.enumerate() {
                 if op.ahead > 0 {
                     panel.fetch(op, p.saturating_add(op.ahead));
                 }
@@ -212,19 +212,19 @@ impl<T: Scalar, I: Index, const MAX: bool> Panels<T> for Rows<'_, T, I, MAX> {
                     }
                     continue;
                 }
-                let end = range.end.min(range.start + PIECE);
-                let (mut best, winner) = self.piece(panel, range.start..end);
-                if range.len() > PIECE || winners.is_some() {
-                    let mut places = [[range.start; LANES]; W];
-                    add::<T, V, W>(&mut places, &winner);
-                    for start in (end..range.end).step_by(PIECE) {
-                        let end = range.end.min(start + PIECE);
-                        let (products, at) = self.piece(panel, start..end);
-                        merge::<T, V, W, MAX>((&mut best, &mut places), (&products, &at), start);
+                let end = range.end.min(range.start + CHUNK);
+                let (mut best, winner) = self.chunk(panel, range.start..end);
+                if range.len() > CHUNK || winners.is_some() {
+                    let mut positions = [[range.start; LANES]; W];
+                    add::<T, V, W>(&mut positions, &winner);
+                    for start in (end..range.end).step_by(CHUNK) {
+                        let end = range.end.min(start + CHUNK);
+                        let (products, at) = self.chunk(panel, start..end);
+                        merge::<T, V, W, MAX>((&mut best, &mut positions), (&products, &at), start);
                     }
                     if let Some(to) = winners {
                         for k in 0..lanes {
-                            let winner = Some(places[k / V::LANES][k % V::LANES]);
+                            let winner = Some(positions[k / V::LANES][k % V::LANES]);
                             to.put(row, first + panel.start + k, winner);
                         }
                     }
@@ -246,31 +246,31 @@ const fn width<T: Scalar, V: Vector<T>>() -> usize {
     if V::WIDTH < most { V::WIDTH } else { most }
 }
 
-/// Adds positions that are counted as numbers of the type of sums.
+/// Adds positions that are held in the type of sums.
 ///
 /// # Safety
 /// The instruction set is available.
 #[inline(always)]
 unsafe fn add<T: Scalar, V: Vector<T>, const W: usize>(
-    places: &mut [[usize; LANES]; W],
+    positions: &mut [[usize; LANES]; W],
     at: &[V::V; W],
 ) {
     for w in 0..W {
         // SAFETY: promised by the caller.
         let at = unsafe { lanes::<T, V>(at[w]) };
         for k in 0..V::LANES {
-            places[w][k] += at[k].to_i64() as usize;
+            positions[w][k] += at[k].to_i64() as usize;
         }
     }
 }
 
-/// Lets the winners of the piece from `start` on take the place of those of the pieces before.
+/// Lets the winners of the chunk from `start` on replace those of the pieces before.
 ///
 /// # Safety
 /// The instruction set is available.
 #[inline(always)]
 unsafe fn merge<T: Scalar, V: Vector<T>, const W: usize, const MAX: bool>(
-    (best, places): (&mut [V::V; W], &mut [[usize; LANES]; W]),
+    (best, positions): (&mut [V::V; W], &mut [[usize; LANES]; W]),
     (products, at): (&[V::V; W], &[V::V; W]),
     start: usize,
 ) {
@@ -282,7 +282,7 @@ unsafe fn merge<T: Scalar, V: Vector<T>, const W: usize, const MAX: bool>(
             for k in 0..V::LANES {
                 if beats::<T::Accum, MAX>(product[k], all[k]) {
                     all[k] = product[k];
-                    places[w][k] = start + at[k].to_i64() as usize;
+                    positions[w][k] = start + at[k].to_i64() as usize;
                 }
             }
             best[w] = V::load_sums(all.as_ptr());
@@ -290,7 +290,7 @@ unsafe fn merge<T: Scalar, V: Vector<T>, const W: usize, const MAX: bool>(
     }
 }
 
-/// The lanes of a vector, and zeros.
+/// The lanes of a vector, padded with zeros.
 ///
 /// # Safety
 /// The instruction set is available.
@@ -298,7 +298,7 @@ unsafe fn merge<T: Scalar, V: Vector<T>, const W: usize, const MAX: bool>(
 unsafe fn lanes<T: Scalar, V: Vector<T>>(v: V::V) -> [T::Accum; LANES] {
     const { assert!(V::LANES <= LANES) };
     let mut lanes = [T::Accum::zero(); LANES];
-    // SAFETY: promised by the caller; there are as many lanes at least.
+    // SAFETY: promised by the caller; the array has at least as many lanes.
     unsafe { V::store_sums(lanes.as_mut_ptr(), v) };
     lanes
 }

@@ -11,8 +11,8 @@ use crate::arch::vector::{Vector, Work};
 // Bytes of a cache line.
 const LINE: usize = 64;
 
-/// Keeps the compiler from unrolling the loop that this stands in: rows are short, and every
-/// rest of an unrolled loop is one more branch to mispredict in every row.
+/// Keeps the compiler from unrolling the loop that calls this: rows are short, and the remainder
+/// loop after an unrolled one costs every row another mispredicted branch.
 #[inline(always)]
 fn keep_rolled() {
     #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
@@ -22,8 +22,8 @@ fn keep_rolled() {
     }
 }
 
-/// Columns of B and C that are summed at once: `W` vectors from column `start` on, the last
-/// one cut by a mask when `TAIL`.
+/// Columns of B and C that are summed together: `W` vectors from column `start` on, the last one
+/// cut by a mask when `TAIL`.
 pub(super) struct Panel<T: Scalar, V: Vector<T>, const W: usize, const TAIL: bool> {
     pub start: usize,
     pub mask: V::Mask,
@@ -69,7 +69,7 @@ impl<T: Scalar, V: Vector<T>, const W: usize, const TAIL: bool> Panel<T, V, W, T
         }
     }
 
-    /// Has the row of B that nonzero `k` will meet brought to L1.
+    /// Prefetches the row of B that nonzero `k` multiplies to L1.
     ///
     /// # Safety
     /// The instruction set is available.
@@ -86,8 +86,8 @@ impl<T: Scalar, V: Vector<T>, const W: usize, const TAIL: bool> Panel<T, V, W, T
         }
     }
 
-    /// The sums of the nonzeros in `range`, in `U` independent chains: one alone leaves the
-    /// adders waiting for each other in long rows.
+    /// The sums of the nonzeros in `range`, in `U` independent chains: in long rows, a single chain
+    /// would be limited by the latency of an addition.
     ///
     /// # Safety
     /// The nonzeros in `range` exist, their indices lie within B; the instruction set is
@@ -127,7 +127,7 @@ impl<T: Scalar, V: Vector<T>, const W: usize, const TAIL: bool> Panel<T, V, W, T
         }
     }
 
-    /// Writes scale(α, `sums`) ⊕ scale(β, C) to row `row` of C, α over the length of the row for means.
+    /// Writes scale(α, `sums`) ⊕ scale(β, C) to row `row` of C, for means with α divided by the length of the row.
     ///
     /// # Safety
     /// `row` is a row of C that no other thread touches; the instruction set is available.
@@ -169,16 +169,16 @@ impl<T: Scalar, V: Vector<T>, const W: usize, const TAIL: bool> Panel<T, V, W, T
                         V::stream(c.add(self.start + w * V::LANES), values[w]);
                     }
                 }
-                Streaming::Pieces => {
+                Streaming::Bytes16 => {
                     for w in 0..W {
-                        V::stream_pieces(c.add(self.start + w * V::LANES), values[w]);
+                        V::stream_16(c.add(self.start + w * V::LANES), values[w]);
                     }
                 }
             }
         }
     }
 
-    /// Writes `values` to the row of C that starts at `c`, through the caches.
+    /// Writes `values` to the row of C that starts at `c`, with ordinary stores.
     ///
     /// # Safety
     /// As [`Panel::finish`].
@@ -198,9 +198,9 @@ impl<T: Scalar, V: Vector<T>, const W: usize, const TAIL: bool> Panel<T, V, W, T
     }
 }
 
-/// A piece of work that is done for one panel of columns after another.
+/// Work that is done for one panel of columns after another.
 pub(super) trait Panels<T: Scalar> {
-    /// Does it for `panel`, sums in `U` chains; must be `#[inline(always)]`.
+    /// Processes `panel`, with sums in `U` chains; must be `#[inline(always)]`.
     ///
     /// # Safety
     /// The instruction set of `V` is available.
@@ -230,7 +230,7 @@ impl<T: Scalar, P: Panels<T>, const W: usize, const U: usize, const TAIL: bool> 
     }
 }
 
-/// Most vectors of a panel: with 64-bit indices, which are rare, fewer kernels are compiled.
+/// The widest panel in vectors: for 64-bit indices, which are rare, fewer kernels are compiled.
 pub(super) const fn widest<I: Index>(most: usize) -> usize {
     if matches!(I::TYPE, IndexType::U64) && most > 4 { 4 } else { most }
 }
@@ -240,8 +240,8 @@ pub(super) const fn has_whole<I: Index>(whole: bool) -> bool {
     whole && matches!(I::TYPE, IndexType::U32)
 }
 
-/// Has `$work`, with column indices `$i`, done for the panels that cover `$columns` columns: at most
-/// `$width` vectors wide, as few as that allows, of as equal width as possible.
+/// Runs `$work`, with column indices `$i`, for panels that cover `$columns` columns: as few panels
+/// of at most `$width` vectors as possible, of nearly equal width.
 macro_rules! for_each_panel {
     ($t:ty, $i:ty, $v:ty, $columns:expr, $width:expr, $work:expr) => {{
         use crate::arch::vector::Vector;
@@ -260,8 +260,8 @@ macro_rules! for_each_panel {
     }};
     (@arms $t:ty, $i:ty, $v:ty, $most:expr, $work:expr, $width:expr, $tail:expr, $place:expr,
      $([$w:literal, $u:literal])*) => {
-        // Widths that seldom come without a rest are always masked: kernels compiled twice cost
-        // more than they give there.
+        // Widths that rarely divide evenly into whole vectors always use masks: a second kernel
+        // without masks costs more compile time than it is worth.
         use crate::spmm::kernel::{OnPanel, has_whole, widest};
         let whole = const { has_whole::<$i>(<$v as Vector<$t>>::WHOLE) };
         let tail = $tail || !whole || !matches!($width, 1 | 2 | 4 | 8);
@@ -295,7 +295,7 @@ pub(super) struct Rows<'a, T: Scalar, I> {
     pub rows: Range<usize>,
 }
 
-// Rows that one panel of columns is done for before the next: their part of A stays in L1.
+// Rows for which one panel of columns is computed before the next: their part of A stays in L1.
 const BLOCK: usize = 16;
 
 impl<T: Scalar, I: Index> Panels<T> for Rows<'_, T, I> {
@@ -304,7 +304,7 @@ impl<T: Scalar, I: Index> Panels<T> for Rows<'_, T, I> {
         &self,
         panel: &Panel<T, V, W, TAIL>,
     ) {
-        // A copy of its own, which stores to C cannot change, stays in registers.
+        // A local copy stays in registers: the compiler knows that stores to C cannot change it.
         let op = *self.op;
         // SAFETY: promised by the caller.
         unsafe {

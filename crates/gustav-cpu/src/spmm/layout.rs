@@ -1,10 +1,11 @@
-//! Column-major operands: panels of columns are turned into row-major scratch and back.
+//! Column-major operands: panels of columns are transposed to row-major workspace and back.
 
 use gustav_core::Scalar;
 
 use crate::Threads;
 
-// Rows turned at once: their part of a panel stays in L1 while columns are read in runs.
+// Rows transposed together: their part of a panel stays in L1 while the elements of a column are
+// read consecutively.
 const BLOCK: usize = 64;
 
 /// A block of memory that threads write in disjoint parts.

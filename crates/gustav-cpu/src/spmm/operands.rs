@@ -27,11 +27,11 @@ pub(super) struct Operands<'a, T: Scalar, I> {
     pub reads_c: bool,
     /// Whether sums are divided by the length of their row.
     pub mean: bool,
-    /// Whether sums are written as they are: α is one, C is not read, and there are no means.
+    /// Whether sums are written unchanged: α is one, C is not read, and there are no means.
     pub plain: bool,
-    /// Whether C is written past the caches, and how.
+    /// Whether and how C is written with streaming stores.
     pub streaming: Streaming,
-    /// How many nonzeros ahead rows of B are fetched, 0 for not at all.
+    /// How many nonzeros before their use rows of B are prefetched, 0 for no prefetch.
     pub ahead: usize,
 }
 
@@ -70,13 +70,13 @@ impl<'a, T: Scalar, I> Operands<'a, T, I> {
         let length = if self.mean { self.offsets.row(row).len() } else { 0 };
         match length {
             0 => self.alpha,
-            // Rounded once: f64 has more than twice the digits of f32.
+            // No double rounding: f64 has more than twice the digits of f32.
             _ => T::Accum::from_f64(self.alpha.to_f64() / length as f64),
         }
     }
 
-    /// The offsets, if they have 32 bits and nothing is to be done but to add up and write: then
-    /// rows so short that every branch counts are worth a loop of their own.
+    /// The offsets, if they have 32 bits and rows are only summed and written: a simpler loop for
+    /// very short rows, where every branch counts.
     #[inline(always)]
     pub(super) fn small(&self) -> Option<&[u32]> {
         match self.offsets {
@@ -87,8 +87,8 @@ impl<'a, T: Scalar, I> Operands<'a, T, I> {
         }
     }
 
-    /// How C can be written past the caches with vectors of `bytes`: they must cover its rows
-    /// exactly, and the rows must fill whole cache lines, alone or with their neighbours.
+    /// Which streaming stores C allows with vectors of `bytes`: they must cover its rows exactly,
+    /// and the rows must fill whole cache lines, alone or with their neighbours.
     pub(super) fn streaming(&self, bytes: usize) -> Streaming {
         let row = self.columns * size_of::<T>();
         let pitch = self.ldc * size_of::<T>();
@@ -101,26 +101,30 @@ impl<'a, T: Scalar, I> Operands<'a, T, I> {
         {
             return Streaming::Vectors;
         }
-        if pitch == row && base.is_multiple_of(PIECE) { Streaming::Pieces } else { Streaming::No }
+        if pitch == row && base.is_multiple_of(STREAM_BYTES) {
+            Streaming::Bytes16
+        } else {
+            Streaming::No
+        }
     }
 }
 
 /// How C is written.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Streaming {
-    /// Through the caches.
+    /// With ordinary stores.
     No,
-    /// Past them, in whole vectors.
+    /// With streaming stores of whole vectors.
     Vectors,
-    /// Past them, in pieces of 16 bytes: C lies as allocators like to put it.
-    Pieces,
+    /// With streaming stores of 16 bytes: allocators guarantee no larger alignment of C.
+    Bytes16,
 }
 
-// Bytes of the smallest store past the caches.
-const PIECE: usize = 16;
+// Bytes of the smallest streaming store.
+const STREAM_BYTES: usize = 16;
 
-// SAFETY: the pointers stand for a shared slice of B and an exclusive one of C; kernels write
-// each row of C from one thread at a time.
+// SAFETY: the pointers come from a shared slice of B and an exclusive one of C; kernels write each
+// row of C from one thread at a time.
 unsafe impl<T: Scalar, I: Sync> Sync for Operands<'_, T, I> {}
 // SAFETY: as above.
 unsafe impl<T: Scalar, I: Sync> Send for Operands<'_, T, I> {}

@@ -24,9 +24,10 @@ use crate::transposed::Transposed;
 use crate::types::CpuScalar;
 use crate::{Config, Options, Threads};
 
-// Parts that cut rows when the result must not depend on the number of threads.
+// Number of partitions that cut rows when the result must not depend on the number of threads.
 const FIXED_PARTS: usize = 64;
-// Bytes of a row of B from which prefetching rows pays: shorter ones overlap by themselves.
+// Shortest row of B in bytes for which prefetching pays: the processor overlaps the loads of
+// shorter ones by itself.
 const PREFETCHED_BYTES: usize = 96;
 // Bytes of B that are prefetched.
 const PREFETCH_DISTANCE_BYTES: usize = 4096;
@@ -42,14 +43,14 @@ pub struct SpmmPlan<'a, T: CpuScalar> {
     method: Box<dyn Method<T> + 'a>,
 }
 
-/// What the caller of an execution decides; `()` and a [`Scale`] are taken in its place.
+/// Options of one execution; `()` and a [`Scale`] convert to it.
 #[derive(Debug)]
 pub struct SpmmCall<'v, T: Scalar> {
     /// α and β; max and min take no β.
     pub scale: Scale<T::Accum>,
-    /// C where max and min have an empty row, else 0.
+    /// Value of C in empty rows with max or min, 0 by default.
     pub empty: Option<T::Accum>,
-    /// Where max and min write which nonzeros won.
+    /// Output of the winners of max and min.
     pub winners: Option<WinnersMut<'v>>,
 }
 
@@ -71,8 +72,8 @@ pub(super) trait Method<T: CpuScalar>: Send {
     fn bytes(&self) -> usize;
 
     /// C = scale(α, op(A)·B) ⊕ scale(β, C): as many values as the pattern has nonzeros, B and C of
-    /// the planned shapes and layouts, C not empty; `output` is of max and min, its winners as many as C
-    /// has elements.
+    /// the planned shapes and layouts, C not empty; `output` is for max and min, and has as many
+    /// winners as C has elements.
     fn execute(
         &mut self,
         values: &[T],
@@ -88,10 +89,10 @@ impl<'a, T: CpuScalar> SpmmPlan<'a, T> {
     /// a clone, or a view, which it borrows.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] when the problem is not an SpMM or the algorithm asked for does
-    /// not do it, [`Error::Pattern`] when the problem was made for a matrix of another size,
-    /// [`Error::Argument`] for an instruction set that this machine lacks,
-    /// [`Error::OutOfMemory`] for the workspace. [`Chooser::Autotune`] is unsupported here.
+    /// [`Error::Unsupported`] when the problem is not an SpMM or the requested algorithm does not
+    /// support it, [`Error::Pattern`] when the problem was made for a matrix of another size,
+    /// [`Error::Argument`] for an instruction set that this machine lacks, [`Error::OutOfMemory`]
+    /// for the workspace. [`Chooser::Autotune`] is unsupported here.
     pub fn new<I: Index, O: Index>(
         pattern: impl Into<PatternRef<'a, I, O>>,
         problem: &Problem,
@@ -135,14 +136,14 @@ impl<'a, T: CpuScalar> SpmmPlan<'a, T> {
         self.method.bytes()
     }
 
-    /// C = scale(α, op(A)·B) ⊕ scale(β, C) with `values` of A: a matrix of the plan's pattern, or
-    /// a slice in the order of its nonzeros. B has as many rows as op(A) has columns. With max or min, α
-    /// times the product that won.
+    /// C = scale(α, op(A)·B) ⊕ scale(β, C) with `values` of A: a matrix of the plan's pattern, or a
+    /// slice in the order of its nonzeros. B has as many rows as op(A) has columns. With max or
+    /// min, C is α times the winning product.
     ///
     /// # Errors
     /// [`Error::Pattern`] for values of another pattern, [`Error::Length`] for another number of
-    /// them or of winners, [`Error::Shape`] when B or C does not fit or lies in another layout than
-    /// planned, [`Error::Argument`] as [`Problem::check_reduction`].
+    /// them or of winners, [`Error::Shape`] when B or C has another shape or layout than planned,
+    /// [`Error::Argument`] as [`Problem::check_reduction`].
     pub fn execute<'v>(
         &mut self,
         values: impl Into<Values<'v, T>>,
@@ -168,7 +169,7 @@ impl<'a, T: CpuScalar> SpmmPlan<'a, T> {
         for index in 0..p.batch {
             let values = &values[index * each..][..p.nnz];
             let (b, c) = (batch_b.matrix(&b, index)?, batch_c.matrix_mut(&mut c, index)?);
-            // Max and min are of one matrix.
+            // Max and min have no batches.
             let winners = winners.take();
             let output = Output { empty: empty.unwrap_or(T::Accum::zero()), winners };
             self.method.execute(values, b, c, factors, output)?;
@@ -188,7 +189,7 @@ struct Rows<'a, T: CpuScalar, I: Index, O: Index> {
     workspace: Workspace<T>,
 }
 
-/// What each algorithm keeps.
+/// The state of each algorithm.
 enum State<A, O: Index> {
     RowSplit(RowSplit),
     Extremum(Split, Extremum),
@@ -253,12 +254,13 @@ impl<'a, T: CpuScalar, I: Index, O: Index> Rows<'a, T, I, O> {
                 )),
             },
         };
-        // Nobody finds C in the caches of the threads when it is larger than they are.
+        // A C larger than the caches is out of them before anyone reads it.
         let c_bytes = problem.output_rows() * problem.columns * problem.dtype.bytes();
         let caches = device.l2_bytes * count;
         let large = options.streaming.unwrap_or(c_bytes > caches);
         let streaming = problem.layout_c == Layout::RowMajor && large;
-        // Rows of B that neighbouring rows of A read again are in L2 already.
+        // Prefetching pays only if rows of B are scattered: otherwise neighbouring rows of A have
+        // already brought them to L2.
         let scattered = stats.mean_row_span * row_bytes as f64 > device.l2_bytes as f64 / 2.0;
         let prefetches = scattered && row_bytes >= PREFETCHED_BYTES;
         let ahead = if prefetches { (PREFETCH_DISTANCE_BYTES / row_bytes).clamp(8, 16) } else { 0 };
@@ -323,12 +325,13 @@ impl<T: CpuScalar, I: Index, O: Index> Method<T> for Rows<'_, T, I, O> {
             ahead: self.config.ahead,
         };
         let isa = match self.config.isa {
-            // Half a register holds a whole row: no masks, and fewer loads that cross lines.
+            // Rows of at most 32 bytes fit AVX2 vectors: no masks, and fewer loads that cross cache
+            // lines.
             Isa::Avx512 if c.ncols() * size_of::<T::Accum>() <= 32 => Isa::Avx2,
             isa => isa,
         };
-        // Bytes that vectors of every type cover a whole number of times; only vectors of an
-        // instruction set have stores past the caches.
+        // A multiple of the vector size of every type; only vectors of an instruction set have
+        // streaming stores.
         let bytes = if isa == Isa::Avx512 { 64 } else { (8 * size_of::<T>()).max(32) };
         let streaming = match self.config.streaming && T::has_vectors(isa, semiring) {
             true => op.streaming(bytes),
@@ -355,7 +358,7 @@ impl<T: CpuScalar, I: Index, O: Index> Method<T> for Rows<'_, T, I, O> {
     }
 }
 
-/// Who chooses, and what.
+/// The algorithm and the reason for it.
 fn choose(
     stats: &RowStats,
     problem: &Problem,

@@ -1,5 +1,5 @@
 //! `row-block` (ours): up to four consecutive rows with the same columns share every load of B,
-//! as the rows of one node of a finite-element mesh or of a dense block do.
+//! such as the rows of one node of a finite-element mesh or of a dense block.
 
 use std::ops::Range;
 
@@ -18,7 +18,7 @@ use crate::types::CpuScalar;
 const ROWS: usize = 4;
 
 pub(super) struct RowBlock {
-    /// Rows of the group that starts at a row; 0 inside a group.
+    /// For every row the size of the group that starts there, 0 inside a group.
     groups: Buffer<u8>,
     parts: Vec<Range<usize>>,
     assignment: StaticPartition,
@@ -79,7 +79,7 @@ struct Groups<'a, T: Scalar, I> {
     rows: Range<usize>,
 }
 
-// Rows that one panel of columns is done for before the next.
+// Rows for which one panel of columns is computed before the next.
 const BLOCK: usize = 64;
 
 impl<T: Scalar, I: Index> Panels<T> for Groups<'_, T, I> {
@@ -161,7 +161,7 @@ unsafe fn group<T, I, V, const W: usize, const U: usize, const TAIL: bool, const
                 x[w] = panel.load(b, w);
             }
             for r in 0..R {
-                // Rows of a group follow each other in the value array, all of one length.
+                // The rows of a group are consecutive in the value array and equally long.
                 let a = V::splat((*values.add(r * length + k)).to_accum());
                 for w in 0..W {
                     sums[r][w] = V::mul_add(s, a, x[w], sums[r][w]);

@@ -1,9 +1,9 @@
 //! `row-split` (Yang, Buluç, Owens 2018, §4.1): whole rows in parts of about the same work. No
 //! row is cut, so every element is summed in one fixed order.
 //!
-//! On the matrix of a grid, whose rows reach a plane (or line) ahead and back, a part is a strip
-//! through all planes: the rows of B that three neighbouring planes share stay in L2, where
-//! whole planes would not.
+//! On the matrix of a grid stencil, whose rows have columns one plane (or line) before and after, a
+//! part is a strip through all planes: the rows of B that three neighbouring planes share then stay
+//! in L2, which whole planes would not.
 
 use std::ops::Range;
 
@@ -17,16 +17,16 @@ use crate::static_partition::StaticPartition;
 use crate::types::CpuScalar;
 use crate::{Threads, schedule};
 
-// Most parts for each thread: enough to even out skewed rows and a busy core.
+// Most parts per thread: enough to balance skewed rows and a busy core.
 const PARTS: usize = 32;
-// Multiplications in a part from which handing it out costs next to nothing.
+// Multiplications in a part that make the cost of distributing it negligible.
 const PART_WORK: usize = 1 << 17;
-// Multiplications that one thread does before a second one would have begun.
+// Multiplications that one thread finishes before a second one would start.
 const SERIAL: usize = 1 << 15;
-// Nonzeros that cost as much as writing a row of C.
+// Writing a row of C costs as much as this many nonzeros.
 const ROW_WEIGHT: usize = 2;
 
-/// Rows in parts of about the same work on `columns` columns, for `threads` threads to share.
+/// Divides rows into parts of about the same work on `columns` columns, for `threads` threads.
 pub(super) fn parts<O: Index>(offsets: &[O], columns: usize, threads: usize) -> Vec<Range<usize>> {
     let rows = offsets.len() - 1;
     let work = (offsets[rows].to_usize() + ROW_WEIGHT * rows).saturating_mul(columns);
@@ -103,19 +103,20 @@ fn strips<I: Index, O: Index>(
         return None;
     }
     let strip = (fit / count).saturating_sub(width).min(distance);
-    // Narrower strips would load their margins more often than planes are loaded now.
+    // Narrower strips would reload their margins more often than whole planes are reloaded without
+    // strips.
     if strip < width || strip < 16 {
         return None;
     }
     let strips = distance.div_ceil(strip);
     let planes = a.nrows().div_ceil(distance);
-    // Whole strips where there are enough of them, else pieces.
-    let pieces = (threads * 4).div_ceil(strips).min(planes).max(1);
-    let mut parts = Vec::with_capacity(strips * pieces);
+    // Strips are divided if there are too few of them for all threads.
+    let per_strip = (threads * 4).div_ceil(strips).min(planes).max(1);
+    let mut parts = Vec::with_capacity(strips * per_strip);
     for s in 0..strips {
         let rows = distance * s / strips..distance * (s + 1) / strips;
-        for p in 0..pieces {
-            let (first, last) = (planes * p / pieces, planes * (p + 1) / pieces);
+        for p in 0..per_strip {
+            let (first, last) = (planes * p / per_strip, planes * (p + 1) / per_strip);
             let begin = first * distance;
             let rows = begin + rows.start..begin + rows.end;
             parts.push(Part { rows, distance, count: last - first });

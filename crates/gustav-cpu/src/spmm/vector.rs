@@ -1,4 +1,4 @@
-//! One column: the product is an SpMV, and B and C are vectors, in any layout.
+//! SpMM with one column: an SpMV, with B and C as vectors, in any layout.
 
 use gustav_core::{
     AnyPattern, Buffer, DenseView, DenseViewMut, Layout, Operation, Problem, Result, Scale,
@@ -13,7 +13,7 @@ use crate::{Config, Options, SpmvPlan};
 pub(super) struct Vector<'a, T: CpuScalar> {
     plan: SpmvPlan<'a, T>,
     zero: T::Accum,
-    /// Copies of B and C when their elements are not neighbours.
+    /// Copies of B and C when their elements are not contiguous.
     x: Buffer<T>,
     y: Buffer<T>,
 }
@@ -45,7 +45,7 @@ impl<'a, T: CpuScalar> Vector<'a, T> {
         })
     }
 
-    /// What the SpMV chose.
+    /// The choice of the SpMV plan.
     pub(super) fn choice(&self) -> Choice<Config> {
         let mut choice = self.plan.choice().clone();
         choice.reason = format!("one column: an SpMV; {}", choice.reason);

@@ -1,8 +1,8 @@
 //! Gradients of an SpMM with max or min: every element of C passes its gradient to its winner.
 //!
-//! That of B gathers through the pattern of op(A)ᵀ: an element adds what the nonzeros of its row bring that won
-//! there. That of the values goes over rows of C, whose winners are nonzeros of the same row of op(A). Every sum is
-//! made by one thread, in one order.
+//! The gradient of B reads the pattern of op(A)ᵀ: an element sums over the nonzeros of its row that
+//! are winners. The gradient of the values reads rows of C, whose winners are nonzeros of the same
+//! row of op(A). Every sum is computed by one thread, in a fixed order.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -20,9 +20,9 @@ use crate::static_partition::StaticPartition;
 use crate::types::CpuScalar;
 use crate::{Options, Threads};
 
-// Columns that are compared, and summed, at once.
+// Columns that are compared, and summed, together.
 const BLOCK: usize = 64;
-// Columns that are compared before any is looked at.
+// Columns that share one branch: whether any of them has the winner.
 const CHUNK: usize = 16;
 
 /// Plans for both gradients of an SpMM with max or min, for one pattern of A.
@@ -32,7 +32,7 @@ pub struct WinnerGradients<'a, T: CpuScalar> {
     method: Box<dyn Gradients<T> + 'a>,
 }
 
-/// The same for whatever types of indices.
+/// The gradients for any index types.
 trait Gradients<T: Scalar>: Send {
     fn bytes(&self) -> usize;
     fn of_b(&mut self, values: &[T], g: Strided<'_, T>, winners: IndexSlice<'_>, to: To<'_, T>);
@@ -65,7 +65,7 @@ impl<'v, T: Scalar> Strided<'v, T> {
         let found = (m.nrows(), m.ncols(), m.layout());
         super::plan::check_dense(name, (rows, columns, layout), found)?;
         let (row, column) = strides(layout, ld);
-        // SAFETY: a view has its lines, each but the last followed by what is between them.
+        // SAFETY: a view spans its lines and the gaps between them.
         let data =
             unsafe { std::slice::from_raw_parts(m.as_ptr(), span(rows, columns, layout, ld)) };
         Ok(Strided { data, row, column })
@@ -77,7 +77,7 @@ impl<'v, T: Scalar> Strided<'v, T> {
     }
 }
 
-/// Where the gradient of B goes.
+/// Output of the gradient of B.
 struct To<'v, T: Scalar> {
     data: Shared<'v, T>,
     row: usize,
@@ -145,9 +145,9 @@ impl<'a, T: CpuScalar> WinnerGradients<'a, T> {
         self.method.bytes()
     }
 
-    /// The gradient of B: `to[k, j]` = α·Σ `values[p]`·G[i, j] + β·`to[k, j]` over the nonzeros p of op(A) in column
-    /// k that won (i, j), i their row. `winners` as an SpMM wrote them; what is not the position of a nonzero in
-    /// row i wins nothing.
+    /// The gradient of B: `to[k, j]` = α·Σ `values[p]`·G[i, j] + β·`to[k, j]` over the nonzeros p
+    /// of op(A) in column k that are the winner of (i, j), where i is the row of p. `winners` as an
+    /// SpMM wrote them; a number that is not the position of a nonzero in row i is ignored.
     ///
     /// # Errors
     /// As [`SpmmPlan::execute`](crate::SpmmPlan::execute).
@@ -174,8 +174,8 @@ impl<'a, T: CpuScalar> WinnerGradients<'a, T> {
         Ok(())
     }
 
-    /// The gradient of the values of A: `to[p]` = α·Σ G[i, j]·B[k, j] + β·`to[p]` over the columns j that nonzero p
-    /// won in its row i of op(A), k its column.
+    /// The gradient of the values of A: `to[p]` = α·Σ G[i, j]·B[k, j] + β·`to[p]` over the columns
+    /// j whose winner in row i is p, where p is in row i and column k of op(A).
     ///
     /// # Errors
     /// [`Error::Shape`] when G or B does not fit, [`Error::Length`] for another number of winners or values.
@@ -233,7 +233,7 @@ impl Parts {
     }
 }
 
-/// A pattern, and the positions in A of its nonzeros where they are others.
+/// A pattern, and the positions in A of its nonzeros, if they differ from its own.
 #[derive(Clone, Copy)]
 struct Side<'a> {
     offsets: Offsets<'a>,
@@ -361,7 +361,7 @@ impl<T: CpuScalar, I: Index, O: Index> Gradients<T> for Typed<'_, T::Accum, I, O
     }
 }
 
-/// Stores `value` + β times what is there, which is not read if β is zero.
+/// Stores `value` + β times the old value, which is not read if β is zero.
 ///
 /// # Safety
 /// As [`Shared::slice`].

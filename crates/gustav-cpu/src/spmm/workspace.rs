@@ -1,5 +1,5 @@
-//! Column-major B and C: a panel of columns at a time is turned to row-major, multiplied, and
-//! turned back, so that every algorithm is written for row-major operands only.
+//! Column-major B and C: a panel of columns at a time is transposed to row-major, multiplied, and
+//! transposed back, so that algorithms are written for row-major operands only.
 
 use gustav_core::{Buffer, Layout, Problem, Result, Scalar};
 
@@ -31,7 +31,7 @@ impl<T: Scalar> Workspace<T> {
         })
     }
 
-    /// Columns that an algorithm multiplies at once.
+    /// Columns that an algorithm multiplies in one pass.
     pub(super) fn panel(&self, problem: &Problem) -> usize {
         match (problem.layout_b, problem.layout_c) {
             (Layout::RowMajor, Layout::RowMajor) => problem.columns,
@@ -58,7 +58,7 @@ impl<T: Scalar> Workspace<T> {
         for start in (0..op.columns).step_by(PANEL) {
             let columns = PANEL.min(op.columns - start);
             let mut part = Operands { columns, ..*op };
-            // SAFETY: the pointers span whole matrices, and the scratch a panel of each.
+            // SAFETY: the pointers span whole matrices, and the workspace holds a panel of each.
             unsafe {
                 match layouts.0 {
                     Layout::RowMajor => part.b = op.b.add(start),

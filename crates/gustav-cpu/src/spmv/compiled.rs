@@ -1,5 +1,5 @@
-//! Where code that is generic over the caller's types ends: vector kernels are compiled in this
-//! crate, once for f32 and once for f64, and not again in every program that multiplies.
+//! The boundary of generic code: vector kernels are compiled in this crate, once for f32 and once
+//! for f64, and not again in programs that use it.
 
 use gustav_core::IndexSlice;
 
@@ -13,8 +13,8 @@ pub(crate) trait Compiled: Element {
     /// Finishes whole rows.
     ///
     /// # Safety
-    /// The instruction set is there; indices lie in x, rows in y, and no other thread touches
-    /// these rows meanwhile.
+    /// The instruction set is available; indices are in bounds of x, rows of y, and no other thread
+    /// accesses these rows during the call.
     unsafe fn rows(isa: Isa, rows: Rows<'_, Self>);
 
     /// The sum over a part of a row.

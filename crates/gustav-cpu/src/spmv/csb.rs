@@ -1,9 +1,9 @@
 //! `csb` (Aktulga et al. 2014; Yang, Buluç, Owens 2018, §6): compressed sparse blocks, the same
 //! structure for A and Aᵀ.
 //!
-//! A strip of blocks writes its own stretch of y, so threads take strips: block rows for A,
-//! block columns for Aᵀ. x is read one block at a time, y stays in cache for the whole strip.
-//! Values are read where the caller holds them.
+//! A strip of blocks writes its own elements of y, so threads take strips: block rows for A, block
+//! columns for Aᵀ. x is read one block at a time, y stays in cache for the whole strip. Values are
+//! read from the caller's array.
 
 use gustav_core::{Arith, Buffer, Index, Ops, PatternView, Result, Scalar};
 
@@ -55,7 +55,7 @@ impl<A: Arith, O: Index> Blocks<A, O> {
             for strip in bounds[t]..bounds[t + 1] {
                 let first = strip * block;
                 let len = block.min(rows - first);
-                // SAFETY: a strip's stretch of the sums is its thread's own.
+                // SAFETY: the sums of different strips are disjoint.
                 let sums = unsafe { sums.slice(first, len) };
                 sums.fill(s.zero());
                 for b in csb.strip(transposed, strip) {

@@ -7,7 +7,7 @@ use gustav_core::{Arith, Ops, Scalar};
 #[cfg(target_arch = "x86_64")]
 use super::lanes::MaskLanes;
 
-/// What happens to a finished sum. β equal to the semiring's zero leaves y unread.
+/// Applied to every finished sum. β equal to the semiring's zero leaves y unread.
 #[derive(Clone, Copy)]
 pub(crate) struct Epilogue<A, S> {
     alpha: A,
@@ -38,7 +38,7 @@ impl<A: Arith, S: Ops<A>> Epilogue<A, S> {
     }
 }
 
-/// The same for vector kernels: α·sum + β·y of a type of sums.
+/// The same for vector kernels: α·sum + β·y, all of one floating-point type.
 #[derive(Clone, Copy)]
 pub(crate) struct Finish<E> {
     alpha: E,
@@ -108,7 +108,7 @@ impl<'a, T> Output<'a, T> {
         Output { start: y.as_mut_ptr(), y: PhantomData }
     }
 
-    /// Writes one place.
+    /// Writes one element.
     ///
     /// # Safety
     /// As [`Epilogue::store`].
@@ -118,10 +118,10 @@ impl<'a, T> Output<'a, T> {
         unsafe { self.start.add(at).write(value) }
     }
 
-    /// A stretch of it.
+    /// A slice of y.
     ///
     /// # Safety
-    /// It lies within, and no other thread touches it meanwhile.
+    /// It is in bounds, and no other thread accesses it while it is borrowed.
     pub(crate) unsafe fn slice(self, start: usize, len: usize) -> &'a mut [T] {
         // SAFETY: promised by the caller.
         unsafe { std::slice::from_raw_parts_mut(self.start.add(start), len) }

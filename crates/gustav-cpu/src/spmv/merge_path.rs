@@ -1,7 +1,7 @@
 //! `merge-path` (Merrill, Garland 2016; Yang, Buluç, Owens 2018, §4): the same number of
 //! nonzeros plus rows in every partition, by search along the diagonals of their merge.
 //!
-//! Balanced whatever the row lengths, empty rows included.
+//! Balanced for any row lengths, including empty rows.
 
 use gustav_core::{Arith, Index, Result};
 

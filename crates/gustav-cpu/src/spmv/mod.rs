@@ -1,8 +1,8 @@
 //! SpMV: y = α·op(A)·x ⊕ β·y, A in CSR.
 //!
-//! One file per algorithm. `lanes` holds the vector instruction sets, `rows` the sums over CSR
-//! rows that the schedules share, `partitions` the rows cut between workers, `epilogue` α and β,
-//! `compiled` what is compiled in this crate rather than in the user's.
+//! One file per algorithm. `lanes` holds the vector instruction sets, `rows` the sums over CSR rows
+//! that the schedules share, `partitions` the rows cut between workers, `epilogue` α and β,
+//! `compiled` the kernels that are compiled in this crate rather than in the user's.
 
 mod compiled;
 mod compressed_index;
@@ -88,7 +88,7 @@ fn in_vectors(problem: &Problem) -> Result<()> {
 /// pattern of A, which it holds or borrows, and any values.
 ///
 /// Results are the same to the bit from run to run and for any number of threads, whether
-/// [`Problem::deterministic`] asks for it or not.
+/// [`Problem::deterministic`] is set or not.
 pub struct SpmvPlan<'a, T: CpuScalar> {
     problem: Problem,
     choice: Choice<Config>,
@@ -106,7 +106,7 @@ trait Method<T: CpuScalar>: Send {
 }
 
 impl<'a, T: CpuScalar> SpmvPlan<'a, T> {
-    /// Looks at `pattern` once and chooses how to multiply by it: a
+    /// Analyses `pattern` and chooses the algorithm. `pattern` is a
     /// [`Pattern`](gustav_core::Pattern), of which the plan holds a clone, or a view, which it
     /// borrows.
     ///
@@ -136,7 +136,7 @@ impl<'a, T: CpuScalar> SpmvPlan<'a, T> {
         Ok(SpmvPlan { problem, choice, pattern: id, method })
     }
 
-    /// What was chosen, and why.
+    /// The chosen algorithm and configuration, and the reason.
     pub fn choice(&self) -> &Choice<Config> {
         &self.choice
     }
@@ -167,7 +167,7 @@ impl<'a, T: CpuScalar> SpmvPlan<'a, T> {
     }
 }
 
-/// What an algorithm holds for a pattern.
+/// The state of an algorithm for a pattern.
 struct Planned<'a, T: CpuScalar, I: Index, O: Index> {
     semiring: Semiring,
     isa: Isa,
@@ -298,8 +298,8 @@ impl<T: Scalar, I: Index, S: Ops<T::Accum>> Parts<T::Accum> for Job<'_, T, I, S>
 
     fn whole(&self, partition: usize, rows: Range<usize>) {
         let Job { isa, operands, epilogue, columns, y } = self;
-        // SAFETY: partitions hold different rows of y; columns were made for vectors on `isa`, and
-        // bound what is read of A and x by themselves.
+        // SAFETY: partitions hold different rows of y; columns were encoded for vectors of `isa`,
+        // and alone bound the reads of A and x.
         unsafe {
             match columns {
                 Some(columns) if const { has_vectors::<T, I, S>() } => {
@@ -315,7 +315,7 @@ impl<T: Scalar, I: Index, S: Ops<T::Accum>> Parts<T::Accum> for Job<'_, T, I, S>
     }
 
     fn finish(&self, row: usize, sum: T::Accum) {
-        // SAFETY: a row of y, which no other thread is given.
+        // SAFETY: a row of y, which no other thread accesses.
         unsafe { self.epilogue.store(self.y, row, sum) }
     }
 

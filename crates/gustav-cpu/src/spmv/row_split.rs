@@ -1,7 +1,7 @@
 //! `row-split` (Yang, Buluç, Owens 2018, §4.1): the same number of rows for every thread.
 //!
-//! Right for matrices whose rows are of like length; a long row delays its thread. Every row
-//! is summed by one thread, so nothing is carried over and nothing is held in the plan.
+//! For matrices whose rows have similar lengths; a long row delays its thread. Every row is summed
+//! by one thread, so there are no carry-outs and the plan holds no workspace.
 
 use gustav_core::{Index, Ops, Scalar};
 

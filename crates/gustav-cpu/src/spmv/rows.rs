@@ -1,5 +1,5 @@
-//! Sums over rows and parts of rows straight from CSR arrays: what the three schedules of
-//! Yang, Buluç, Owens 2018 share.
+//! Sums over rows and parts of rows of CSR arrays, shared by the three schedules of Yang, Buluç,
+//! Owens 2018.
 
 use std::ops::Range;
 
@@ -18,7 +18,7 @@ pub(crate) struct Operands<'a, T, I> {
     pub(crate) offsets: Offsets<'a>,
     pub(crate) indices: &'a [I],
     pub(crate) values: &'a [T],
-    /// Position in `values` of each entry; none when they are in order.
+    /// Position in `values` of each entry; `None` when they are in order.
     pub(crate) source: Option<Offsets<'a>>,
     pub(crate) x: &'a [T],
 }
@@ -42,7 +42,7 @@ impl<'a, T: Scalar, I: Index> Operands<'a, T, I> {
     /// Finishes whole rows.
     ///
     /// # Safety
-    /// `y` holds every row of `rows`, and no other thread touches them meanwhile.
+    /// `y` holds every row of `rows`, and no other thread accesses them during the call.
     pub(crate) unsafe fn multiply<S: Ops<T::Accum>>(
         &self,
         isa: Isa,
@@ -51,7 +51,8 @@ impl<'a, T: Scalar, I: Index> Operands<'a, T, I> {
         y: Output<'_, T>,
     ) {
         if const { has_vectors::<T, I, S>() } && self.in_order() {
-            // SAFETY: promised by the caller; plans refuse an instruction set that is missing.
+            // SAFETY: promised by the caller; plans reject an instruction set that the machine
+            // lacks.
             return unsafe {
                 match T::DTYPE {
                     DType::F32 => f32::rows(isa, self.rows(rows, epilogue.finish(y))),
@@ -80,8 +81,8 @@ impl<'a, T: Scalar, I: Index> Operands<'a, T, I> {
     /// The sum over the entries of one row (or a part of it).
     pub(crate) fn dot<S: Ops<T::Accum>>(&self, isa: Isa, s: S, entries: Range<usize>) -> T::Accum {
         if const { has_vectors::<T, I, S>() } && self.in_order() {
-            // SAFETY: the columns of a valid matrix are in x; plans refuse an instruction set
-            // that is missing.
+            // SAFETY: the columns of a valid matrix are in bounds of x; plans reject an instruction
+            // set that the machine lacks.
             return unsafe {
                 match T::DTYPE {
                     DType::F32 => bytemuck::cast(f32::dot(isa, self.part(entries))),
@@ -135,7 +136,7 @@ impl<E: Element, O: Index> Kernel<E> for TypedRows<'_, E, O> {
         let mut start = self.offsets[0].to_usize();
         for (k, end) in self.offsets[1..].iter().enumerate() {
             let end = end.to_usize();
-            // SAFETY: offsets and indices belong to a valid matrix, the rows to y.
+            // SAFETY: offsets and indices belong to a valid matrix, the rows are in bounds of y.
             unsafe { finish.one(first + k, dot::<V>(indices, values, x, start..end)) };
             start = end;
         }
@@ -162,7 +163,7 @@ impl<E: Element> Kernel<E> for Dot<'_, E> {
 /// The sum over `entries`, two gathers in flight.
 ///
 /// # Safety
-/// The instruction set of `V` is there; `entries` lies in both arrays, indices in `x`.
+/// The instruction set of `V` is available; `entries` is in bounds of both arrays, indices of `x`.
 #[inline(always)]
 unsafe fn dot<V: Lanes>(
     indices: &[u32],

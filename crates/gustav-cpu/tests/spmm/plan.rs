@@ -113,16 +113,16 @@ fn c_may_lie_anywhere() {
                     };
                     let problem = Problem::spmm(&a.view()).columns(n);
                     let mut plan = SpmmPlan::<T>::new(&a, &problem, &options).unwrap();
-                    let mut room = Buffer::zeroed(rows * n + 9, "C").unwrap();
-                    room.fill(T::from_f64(7.0));
+                    let mut memory = Buffer::zeroed(rows * n + 9, "C").unwrap();
+                    memory.fill(T::from_f64(7.0));
                     let place = shift..shift + rows * n;
                     let c =
-                        DenseViewMut::new(rows, n, Layout::RowMajor, n, &mut room[place.clone()])
+                        DenseViewMut::new(rows, n, Layout::RowMajor, n, &mut memory[place.clone()])
                             .unwrap();
                     plan.execute(&a, b, c, ()).unwrap();
-                    let around = room[..place.start].iter().chain(&room[place.end..]);
+                    let around = memory[..place.start].iter().chain(&memory[place.end..]);
                     assert!(around.into_iter().all(|v| v.to_f64() == 7.0), "written beside C");
-                    let found: Vec<f64> = room[place].iter().map(|v| v.to_f64()).collect();
+                    let found: Vec<f64> = memory[place].iter().map(|v| v.to_f64()).collect();
                     assert!(found.iter().any(|v| *v != 0.0), "an empty product proves nothing");
                     let expected = expected.get_or_insert_with(|| found.clone());
                     assert!(*expected == found, "{isa}, n = {n}, streaming {streaming}, {shift}");

@@ -6,7 +6,9 @@
 // merges the parts in their order: the same bits in every run.
 #pragma once
 #include "common/exponential.cuh"
+#include "common/warp.cuh"
 #include "schedule/arrival.cuh"
+#include "schedule/fix_up.cuh"
 #include "schedule/segments.cuh"
 #include "tile/pack.cuh"
 #include "tile/span.cuh"
@@ -145,22 +147,18 @@ __device__ __forceinline__ void add_aside(const Accum *from, const Span<TILES> &
     }
 }
 
-// The parts of a cut row are merged in a tree of FAN children a node, in their order.
-constexpr int FAN_BITS = 5;
-constexpr int FAN = 1 << FAN_BITS;
-constexpr int LEVELS = 6;
-
 // Brings a part of a cut row, and merges what it is the last part of.
 __device__ __forceinline__ void merge(const Arguments &args, const Segment &s, u64 head, Group &group, Accum total) {
     const u64 *cut = args.cut_rows + 3 * (u64)args.slot_rows[s.target()];
     const u64 row = cut[0], first = cut[1], wide = width(args), slots = head * args.slots;
     const u32 count = (u32)cut[2];
     const int first_lane = threadIdx.x % 32 / LANES * LANES;
-    const u32 lanes = (LANES == 32 ? ~0u : (1u << LANES % 32) - 1) << first_lane;
-    u32 part = (u32)(s.target() - first);
+    const u32 lanes = warp::lanes_of_group<LANES>();
+    const u32 part = (u32)(s.target() - first);
 #pragma unroll 1
-    for (int level = 0, shift = 0;; ++level, shift += FAN_BITS) {
-        const u64 slot = slots + first + ((u64)(part >> shift) << shift);
+    for (int level = 0;; ++level) {
+        const fix_up::Node node(count, part, level);
+        const u64 slot = slots + first + ((u64)(part >> node.shift) << node.shift);
         Accum *to = args.partials + slot * wide;
         if constexpr (SUMS_LEFT) put_aside(to, group.left, group.left_sum);
         if constexpr (SUMS_RIGHT) put_aside(to + (SUMS_LEFT ? args.depth : 0), group.right, group.right_sum);
@@ -170,16 +168,12 @@ __device__ __forceinline__ void merge(const Arguments &args, const Segment &s, u
                 args.states[2 * slot + 1] = total;
             }
         }
-        // Of 2^shift parts each, as many as there are; those of this node begin at `begin`.
-        const u32 brought = (count + (1u << shift) - 1) >> shift;
-        const u32 begin = part >> shift >> FAN_BITS << FAN_BITS;
-        const int children = brought - begin < FAN ? (int)(brought - begin) : FAN;
-        const u64 node = slots + first + ((u64)begin << shift);
-        if (!arrival::is_last(args.arrivals + node * LEVELS + level, children, lanes, first_lane)) return;
-        const auto child = [&](int c) { return node + ((u64)c << shift); };
+        const auto child = [&](int c) { return slots + first + node.part(c); };
+        u32 *const arrivals = args.arrivals + child(0) * fix_up::LEVELS + level;
+        if (!arrival::is_last(arrivals, node.children, lanes, first_lane)) return;
         group = Group(args);
         if constexpr (PASS == FORWARD) {
-            for (int c = 0; c < children; ++c) {
+            for (int c = 0; c < node.children; ++c) {
                 u32 word[sizeof(Accum) / 4];
                 ptx::load_cached(args.states + 2 * child(c), word);
                 Accum largest;
@@ -189,7 +183,7 @@ __device__ __forceinline__ void merge(const Arguments &args, const Segment &s, u
             total = 0;
         }
 #pragma unroll 1
-        for (int c = 0; c < children; ++c) {
+        for (int c = 0; c < node.children; ++c) {
             Accum weight = 1;
             if constexpr (PASS == FORWARD) {
                 const auto state = tile::load_shared_by_all<Accum, 2>(args.states + 2 * child(c));
@@ -201,7 +195,7 @@ __device__ __forceinline__ void merge(const Arguments &args, const Segment &s, u
             if constexpr (SUMS_RIGHT)
                 add_aside(from + (SUMS_LEFT ? args.depth : 0), group.right, weight, group.right_sum);
         }
-        if (brought <= FAN) break;
+        if (node.is_root) break;
         // The states of the children were read by all lanes.
         __syncwarp(lanes);
     }

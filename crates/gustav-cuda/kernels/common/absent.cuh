@@ -1,8 +1,8 @@
 // The mark of "no entry" in a dense row of C: minus zero.
 //
-// It equals zero, so that a dense C is what it should be, and no entry ever holds it: minus zero
-// plus zero is plus zero, and every sum passes through `entry`. A pattern thus survives in dense
-// memory, entries of zero included.
+// It compares equal to zero, so a dense C is correct as it stands, and no entry ever holds it:
+// minus zero plus zero is plus zero, and every sum passes through `entry`. Dense memory thus keeps
+// the pattern, stored zeros included.
 #pragma once
 #include "common/types.cuh"
 
@@ -22,7 +22,7 @@ __device__ __forceinline__ T entry(T value) {
     return value + T(0);
 }
 
-// What is written of a finished sum.
+// The value that is stored for a finished sum.
 template <class T>
 __device__ __forceinline__ T scaled(T alpha, T sum) {
     return is_absent(sum) ? sum : entry(alpha * sum);

@@ -1,5 +1,5 @@
-// What becomes of a finished sum: C = scale(alpha, sum) + scale(beta, C), C unread when beta is
-// the semiring's zero; and the steps that SpMM may be asked for before it is stored.
+// The epilogue: C = scale(alpha, sum) + scale(beta, C), where C is not read if beta is the
+// semiring's zero; and the optional steps of SpMM before the store.
 #pragma once
 #include "common/semiring.cuh"
 #include "tile/pack.cuh"
@@ -20,7 +20,7 @@ __device__ __forceinline__ void finish(const A (&sum)[N], A alpha, A beta, Out *
 #pragma unroll
         for (int i = 0; i < N; ++i) result.at[i] = Narrow<Out>::from(last(S::scale(alpha, sum[i]), i));
     } else {
-        // Read through the ordinary path: this thread is about to write there.
+        // Not through the read-only path: this thread is about to write there.
         const tile::Pack<Out, N> old = *reinterpret_cast<const tile::Pack<Out, N> *>(to);
 #pragma unroll
         for (int i = 0; i < N; ++i) {
@@ -31,14 +31,14 @@ __device__ __forceinline__ void finish(const A (&sum)[N], A alpha, A beta, Out *
     tile::store(to, result);
 }
 
-// Steps, as bits: sums over the number of entries of their row, a value for every column, ReLU; or that sums are
-// products which max or min took, so that empty rows have none.
+// Steps, as bits: divide by the number of entries of the row, add a value per column, ReLU.
+// EXTREMUM: "sums" are products chosen by max or min, of which empty rows have none.
 constexpr int MEAN = 1, BIAS = 2, RELU = 4, EXTREMUM = 8;
 
-// The second and third of them for neighbours of a row.
+// BIAS and RELU for neighbouring elements of a row.
 template <int STEPS, class A>
 struct Steps {
-    const A *bias;  // of the first of them
+    const A *bias;  // of the first element
 
     __device__ __forceinline__ A operator()(A value, int i) const {
         if constexpr ((STEPS & BIAS) != 0) value += __ldg(bias + i);
@@ -47,7 +47,7 @@ struct Steps {
     }
 };
 
-// C = alpha times the products that max or min took, or `empty`.
+// C = alpha times the products chosen by max or min, or `empty`.
 template <class A, class Out, int N>
 __device__ __forceinline__ void finish_extremum(const A (&taken)[N], A alpha, bool is_empty, A empty,
                                                 Out *to) {
@@ -58,8 +58,8 @@ __device__ __forceinline__ void finish_extremum(const A (&taken)[N], A alpha, bo
     tile::store(to, result);
 }
 
-// Stores sums of columns j, j + 1, ... of `row`, with STEPS; `args` has offsets of rows, C and a bias. With
-// EXTREMUM, beta is the value of empty rows.
+// Stores sums of columns j, j + 1, ... of `row`, with STEPS; `args` holds row offsets, C and a
+// bias. With EXTREMUM, beta is the value of empty rows.
 template <class S, int STEPS, class Args, class A, int N>
 __device__ __forceinline__ void finish_row(const Args &args, const A (&sum)[N], u64 row, u64 j) {
     A alpha = from_bits<A>(args.alpha);

@@ -1,4 +1,4 @@
-// Exponentials and what they are compared by.
+// Exponentials, and the maximum that a softmax subtracts.
 #pragma once
 #include "common/semiring.cuh"
 
@@ -6,11 +6,11 @@ __device__ __forceinline__ f32 exponential(f32 x) { return exp2f(x * 1.442695040
 __device__ __forceinline__ f64 exponential(f64 x) { return exp(x); }
 __device__ __forceinline__ f32 logarithm(f32 x) { return logf(x); }
 __device__ __forceinline__ f64 logarithm(f64 x) { return log(x); }
-// NaN is larger than nothing.
+// Ignores NaN.
 __device__ __forceinline__ f32 larger(f32 a, f32 b) { return fmaxf(a, b); }
 __device__ __forceinline__ f64 larger(f64 a, f64 b) { return fmax(a, b); }
 
-// What scores are compared with, which is finite where all of them are -infinity.
+// The value subtracted from scores; finite even where all of them are -infinity.
 template <class Accum>
 __device__ __forceinline__ Accum base_of(Accum largest) {
     return largest == Limits<Accum>::lowest() ? Accum(0) : largest;

@@ -1,4 +1,4 @@
-// Where a column is in a row whose columns increase.
+// Binary search for a column in a row whose columns increase.
 #pragma once
 #include "common/types.cuh"
 

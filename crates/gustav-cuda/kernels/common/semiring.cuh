@@ -1,7 +1,7 @@
 // The two operations of a product, and how a factor scales a sum.
 //
 // `A` is the type of sums. `zero` is the value of an empty sum and the beta that leaves C unread;
-// `one` is the alpha that changes nothing.
+// `one` is the neutral alpha.
 #pragma once
 #include "common/types.cuh"
 
@@ -32,7 +32,7 @@ struct Limits<i64> {
     static __device__ __forceinline__ i64 lowest() { return -0x7fffffffffffffffll - 1; }
 };
 
-// Integers wrap, so they are added and multiplied unsigned.
+// Integers wrap around: they are added and multiplied unsigned, which is defined behaviour.
 __device__ __forceinline__ f32 plus(f32 a, f32 b) { return a + b; }
 __device__ __forceinline__ f64 plus(f64 a, f64 b) { return a + b; }
 __device__ __forceinline__ i32 plus(i32 a, i32 b) { return (i32)((u32)a + (u32)b); }
@@ -86,15 +86,15 @@ struct MaxTimes {
     static __device__ __forceinline__ A one() { return A(1); }
     static __device__ __forceinline__ A add(A a, A b) { return a > b || a != a ? a : b; }
     static __device__ __forceinline__ A mul_add(A a, A b, A sum) { return add(sum, times(a, b)); }
-    // An empty maximum stays empty, whatever the sign of the factor.
+    // The maximum of an empty row stays -infinity, whatever the sign of the factor.
     static __device__ __forceinline__ A scale(A factor, A sum) {
         return sum == zero() ? sum : times(factor, sum);
     }
-    // Whether `a` is taken in place of `b`: the larger one, the first NaN.
+    // Whether `a` replaces `b`: if it is larger, or the first NaN.
     static __device__ __forceinline__ bool beats(A a, A b) { return !(a <= b) && b == b; }
 };
 
-// Not a semiring of the host: min of products, in which it needs no more.
+// The minimum of products. The host has no such semiring.
 template <class A>
 struct MinTimes {
     static __device__ __forceinline__ A zero() { return Limits<A>::highest(); }

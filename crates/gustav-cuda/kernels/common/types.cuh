@@ -1,4 +1,4 @@
-// Scalars as the host names them, and the type their sums are kept in.
+// Scalars under the host's names, and the type that each is summed in.
 //
 // 16-bit values are held as bits and widened by ptx/convert.cuh, so that no header of the CUDA
 // toolkit is needed at run time.

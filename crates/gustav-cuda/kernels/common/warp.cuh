@@ -1,4 +1,4 @@
-// What the lanes of a warp work out together; all of them take part.
+// Collectives of a warp; all lanes take part.
 #pragma once
 #include "common/types.cuh"
 
@@ -19,7 +19,7 @@ __device__ __forceinline__ u32 largest(u32 mine) {
     return mine;
 }
 
-// The sum of the lanes up to this one, itself counted.
+// Inclusive prefix sum.
 template <class T>
 __device__ __forceinline__ T sum_up_to(T mine) {
     const u32 lane = threadIdx.x % 32;
@@ -30,12 +30,20 @@ __device__ __forceinline__ T sum_up_to(T mine) {
     return mine;
 }
 
-// Bits of the lanes before this one.
+// A mask of the lanes of this lane's thread group, where groups of `GROUP` lanes share a warp.
+template <int GROUP>
+__device__ __forceinline__ u32 lanes_of_group() {
+    static_assert(GROUP <= 32 && 32 % GROUP == 0, "a group lies in one warp");
+    return (GROUP == 32 ? ALL : (1u << GROUP % 32) - 1) << threadIdx.x % 32 / GROUP * GROUP;
+}
+
+// A mask of the lanes before this one.
 __device__ __forceinline__ u32 lanes_before() { return (1u << threadIdx.x % 32) - 1; }
 
 }  // namespace warp
 
-// All threads of the thread group are here, and see what the others wrote. Thread groups of a warp go together.
+// A barrier of a thread group, after which its threads see what the others wrote. Thread groups of one warp pass it
+// together.
 template <int GROUP>
 __device__ __forceinline__ void sync_group() {
     if constexpr (GROUP > 32)

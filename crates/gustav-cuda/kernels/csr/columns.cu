@@ -1,4 +1,4 @@
-// columns: facts about the columns of a CSR matrix's rows.
+// columns: properties of the columns in the rows of a CSR matrix.
 //
 //   increasing: thread -> entries and ends of rows; counts where columns do not increase
 //   cuts: thread -> a row and a chunk boundary, found by binary search in increasing columns

@@ -2,9 +2,9 @@
 #pragma once
 #include "common/types.cuh"
 
-// Of a grid's threads together: entries followed by one that is not larger, but for those that end a
-// row. The sum is 0 where every row increases strictly; a thread's may be negative. All lanes of a
-// warp take part, the first returns the warp's.
+// Counts, over the threads of a grid, entries whose successor is not larger, without the last
+// entries of rows. The sum is 0 iff every row increases strictly; the count of one thread may be
+// negative. All lanes of a warp take part, the first returns the warp's count.
 template <class Index, class Offset>
 __device__ __forceinline__ long long descents(const Offset *offsets, const Index *indices, u64 rows,
                                               u64 entries, u64 thread, u64 threads) {

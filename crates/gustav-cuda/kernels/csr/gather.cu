@@ -1,7 +1,7 @@
 // gather: the values of A in the order of another pattern, out[i] = values[source[i]].
 //
 // One thread a value; the grid strides. Where the pattern is PADDED, a source of all ones is a slot
-// without a value: nobody reads it, and nothing is written there.
+// without a value: nothing is written there.
 #include "common/types.cuh"
 
 using Value = GUSTAV_VALUE;

@@ -1,7 +1,7 @@
-// scan: entries of every row become row offsets, in place and in one pass.
+// scan: numbers of entries become row offsets, in place and in one pass.
 //
-// CTA -> a tile of BLOCK * ITEMS rows, thread -> ITEMS neighbours among them. Row i's entries are at
-// offsets[i + 1]; the sum of all goes to `total`, which may pass what an offset holds.
+// CTA -> a tile of BLOCK * ITEMS rows, thread -> ITEMS consecutive ones. The number of row i is at
+// offsets[i + 1]; the sum of all goes to `total`, which may exceed the type of offsets.
 //
 // GUSTAV_OFFSET         type of row offsets
 // GUSTAV_BLOCK, ITEMS   threads of a CTA, rows of a thread

@@ -1,15 +1,15 @@
-// transpose: the pattern of the transpose of a CSR matrix, and where its entries stand in the matrix.
+// transpose: the pattern of the transpose of a CSR matrix, and the positions of its entries in the matrix.
 //
-// The entries are sorted by column, DIGITS values of a digit at a time from the lowest digit on, each
-// time stably: entries of a column stay in the order of their rows, in every run. Per digit:
+// A radix sort by column, eight bits (DIGITS values) per pass from the lowest on. Every pass is
+// stable, so entries of a column stay in the order of their rows. Per digit:
 //
-//   tally:   CTA -> a tile of entries; how many of them have each digit
-//   sum:     CTA -> a digit; how many entries with it come in the tiles before each
+//   tally:   CTA -> a tile of entries; counts them by digit
+//   sum:     CTA -> a digit; prefix sums of its counts over the tiles
 //   scatter: CTA -> a tile; a warp has neighbouring entries, which it ranks 32 at a time, and the
 //            counts of the warps are added up digit by digit
 //
-// Then, of the sorted entries: `starts` finds where each column begins, `rows` whose row each entry
-// is in, both by binary search.
+// Then, for the sorted entries: `starts` finds where each column begins, `rows` the row of each
+// entry, both by binary search.
 #include "common/types.cuh"
 
 using Index = GUSTAV_INDEX;

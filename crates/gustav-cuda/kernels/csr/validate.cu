@@ -1,6 +1,6 @@
-// validate: the first positions where the arrays of a CSR pattern are wrong.
+// validate: the first invalid elements of the arrays of a CSR pattern.
 //
-//   thread -> row offsets that go back, then column indices past the last column, grid-stride
+//   thread -> row offsets that decrease, then column indices out of range, grid-stride
 //
 // GUSTAV_INDEX, GUSTAV_OFFSET   types of column indices and of row offsets
 #include "common/types.cuh"
@@ -21,7 +21,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK) validate(const Arguments arg
     for (u64 row = thread; row < args.rows; row += threads) {
         if (args.offsets[row] <= args.offsets[row + 1]) continue;
         atomicMin(args.found + 2, row);
-        break;  // later rows of the thread are not first
+        break;  // later rows of the thread are not the first
     }
     for (u64 k = thread; k < args.entries; k += threads) {
         if (args.indices[k] < args.columns) continue;

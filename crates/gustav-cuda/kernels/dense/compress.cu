@@ -5,8 +5,8 @@
 //   count, fill: warp -> a row, lane -> columns lane, lane + 32, ...
 //   sum: one CTA -> all rows, a tile of THREADS at a time
 //
-// PATTERN 1: an entry is what is not marked absent (common/absent.cuh), zeros included.
-// PATTERN 0: an entry is what is not zero, as in the paper.
+// PATTERN 1: every element that is not marked absent (common/absent.cuh) is an entry, zeros
+// included. PATTERN 0: every element that is not zero, as in the paper.
 #include "common/absent.cuh"
 
 using Value = GUSTAV_VALUE;
@@ -36,7 +36,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) count(const Arguments args
     }
 }
 
-// Counts become offsets; their sum, which may pass 32 bits, is written apart.
+// Counts become offsets; their sum, which may exceed 32 bits, is written separately.
 extern "C" __global__ void __launch_bounds__(THREADS) sum(const Arguments args) {
     __shared__ u64 warps[WARPS];
     const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;

@@ -1,5 +1,5 @@
-// read: reads an array as often as asked and keeps nothing, to fill the caches with it or to see
-// how fast they give it back.
+// read: reads an array repeatedly and discards it, to fill the caches or to measure their
+// throughput.
 //
 //   grid.x -> CTAs that stride over the array    thread -> 16 bytes at a time
 #include "common/types.cuh"
@@ -19,6 +19,7 @@ extern "C" __global__ void __launch_bounds__(GUSTAV_BLOCK) read(const Arguments 
             seen ^= (u64)(word[0] ^ word[2]) << 32 | (word[1] ^ word[3]);
         }
     }
-    // The array holds zeros: nothing is ever written, but the compiler cannot know.
+    // The array holds zeros, so nothing is ever written; the compiler cannot know that and keeps
+    // the loads.
     if (seen != 0) *args.sink = seen;
 }

@@ -3,7 +3,7 @@
 
 namespace ptx {
 
-// Waits until `threads` threads, whole warps, have come to barrier `id` (0 to 15).
+// Waits until `threads` threads, whole warps, have reached barrier `id` (0 to 15).
 __device__ __forceinline__ void barrier(unsigned id, unsigned threads) {
     asm volatile("barrier.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
 }

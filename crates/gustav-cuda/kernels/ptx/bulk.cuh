@@ -1,6 +1,6 @@
-// Copies to shared memory by the copy engine, from sm_90 on, and barriers of shared memory that have
-// phases: one thread issues the copies of all bytes. An arrival is a release and a wait an acquire, both at the scope of
-// the CTA, which is what the instructions mean without a qualifier.
+// Bulk copies to shared memory (cp.async.bulk), from sm_90 on, and mbarriers: one thread issues the
+// copies of all bytes. An arrival is a release and a wait an acquire, both at CTA scope, the
+// default of the instructions.
 #pragma once
 
 namespace ptx {
@@ -12,15 +12,15 @@ __device__ __forceinline__ unsigned shared_address(const void *at) {
     return (unsigned)__cvta_generic_to_shared(at);
 }
 
-// Makes `barrier` one that so many threads arrive at in every phase; by a thread that lets others know
-// of it.
+// Initialises `barrier` for `threads` arrivals per phase, by one thread; a barrier of the CTA must
+// follow.
 __device__ __forceinline__ void begin_phases(unsigned long long *barrier, unsigned threads) {
     asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(shared_address(barrier)), "r"(threads)
                  : "memory");
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }
 
-// Lets the phase of `barrier` that goes on end when so many bytes have come.
+// Arrives, and adds the bytes of copies to what the current phase waits for.
 __device__ __forceinline__ void expect_copies(unsigned long long *barrier, unsigned bytes) {
     asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(
                      shared_address(barrier)),
@@ -28,7 +28,7 @@ __device__ __forceinline__ void expect_copies(unsigned long long *barrier, unsig
                  : "memory");
 }
 
-// Whole pieces of 16 bytes, aligned to as many.
+// A multiple of 16 bytes, aligned to 16 bytes.
 __device__ __forceinline__ void copy_bulk(void *to, const void *from, unsigned bytes,
                                           unsigned long long *barrier) {
     asm volatile(
@@ -38,13 +38,13 @@ __device__ __forceinline__ void copy_bulk(void *to, const void *from, unsigned b
         : "memory");
 }
 
-// Arrives: what this thread did to memory before, and was told of by a barrier, is done for those who
-// have waited for the phase.
+// Arrives: accesses of this thread before, and those it has synchronised with, happen before those
+// of threads that have waited for the phase.
 __device__ __forceinline__ void arrive(unsigned long long *barrier) {
     asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(shared_address(barrier)) : "memory");
 }
 
-// Waits until phase number `phase` of `barrier` has ended, if the one before it has.
+// Waits until phase number `phase` of `barrier` has ended; the one before it must have ended.
 __device__ __forceinline__ void wait(unsigned long long *barrier, unsigned phase) {
     unsigned ended = 0;
     while (!ended)

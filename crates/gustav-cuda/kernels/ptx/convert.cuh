@@ -9,8 +9,8 @@ __device__ __forceinline__ float widen_f16(unsigned short bits) {
     return value;
 }
 
-// The lower and the upper of two neighbours in a word, taken apart in PTX: a shift ahead of the
-// conversion is not folded into it everywhere.
+// The lower and the upper half of a word. They are split in PTX, as not every compiler folds a
+// shift into the conversion.
 __device__ __forceinline__ float widen_f16_lower(unsigned word) {
     float value;
     asm("{ .reg .b16 lower, upper; mov.b32 {lower, upper}, %1; cvt.f32.f16 %0, lower; }"
@@ -36,7 +36,7 @@ __device__ __forceinline__ float widen_bf16(unsigned short bits) {
     return __uint_as_float((unsigned)bits << 16);
 }
 
-// The lower and the upper of two neighbours in a word.
+// The lower and the upper half of a word.
 __device__ __forceinline__ float widen_bf16_lower(unsigned word) {
     return __uint_as_float(word << 16);
 }
@@ -50,7 +50,7 @@ __device__ __forceinline__ unsigned short narrow_bf16(float value) {
     asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(bits) : "f"(value));
     return bits;
 #else
-    // No instruction before sm_80: add half of the last place kept, ties to even.
+    // There is no instruction before sm_80: add half a unit in the last place, ties to even.
     unsigned bits = __float_as_uint(value);
     if ((bits & 0x7fffffffu) > 0x7f800000u) return 0x7fff;
     return (unsigned short)((bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16);

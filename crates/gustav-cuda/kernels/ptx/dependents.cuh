@@ -1,20 +1,20 @@
-// Programmatic dependent launch, from sm_90 on: a kernel begins before the one ahead of it on the stream has
-// ended, where the host launches it so. Elsewhere kernels run one after the other.
+// Programmatic dependent launch, from sm_90 on: a kernel that the host launches so may begin before
+// the preceding kernel of the stream has ended. Elsewhere these functions do nothing.
 //
-// A kernel that waits before it touches what launches write may follow any other; one that follows a kernel which
-// has waited, and lets it begin, may read what that one does not write. Products let nothing begin before their
-// own CTAs have all ended: CTAs that came earlier would go where the first of them end, and leave other
-// multiprocessors with less than their share.
+// A kernel that waits before it touches memory that launches write may follow any other. After a
+// kernel that has itself waited before it let its dependent begin, the dependent may read what that
+// kernel does not write. Products do not let their dependents begin early: CTAs of the next kernel
+// would fill the multiprocessors that finish first, and the others would get too few of them.
 #pragma once
 
 namespace ptx {
 
 #if __CUDA_ARCH__ >= 900
-// Lets the dependent launch begin as soon as all CTAs of this one have called it.
+// Lets the dependent launch begin once all CTAs of this one have called it.
 __device__ __forceinline__ void launch_dependents() {
     asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
 }
-// Waits until the launches before have ended, and what they wrote can be read.
+// Waits until the preceding launches have ended and their writes are visible.
 __device__ __forceinline__ void wait_for_prerequisites() {
     asm volatile("griddepcontrol.wait;" ::: "memory");
 }

@@ -3,8 +3,8 @@
 
 namespace ptx {
 
-// Intrinsics, not inline assembly: the compiler may run assembly that it takes for free of effects
-// ahead of the condition that guards it.
+// Intrinsics, not inline assembly: the compiler may hoist assembly without side effects above the
+// condition that guards it.
 __device__ __forceinline__ void load_readonly(const void *from, unsigned (&to)[4]) {
     const uint4 word = __ldg(static_cast<const uint4 *>(from));
     to[0] = word.x, to[1] = word.y, to[2] = word.z, to[3] = word.w;
@@ -20,7 +20,7 @@ __device__ __forceinline__ unsigned short load_readonly_16(const void *from) {
     return __ldg(static_cast<const unsigned short *>(from));
 }
 
-// Weak loads that leave L1 as it is. As the compiler must not move them ahead of an acquire, they clobber memory.
+// Weak loads that bypass L1. They clobber memory, as the compiler must not move them above an acquire.
 __device__ __forceinline__ void load_cached(const void *from, unsigned (&to)[4]) {
     asm volatile("ld.global.cg.v4.u32 {%0, %1, %2, %3}, [%4];"
                  : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
@@ -37,7 +37,7 @@ __device__ __forceinline__ void load_cached(const void *from, unsigned (&to)[1])
     asm volatile("ld.global.cg.u32 %0, [%1];" : "=r"(to[0]) : "l"(from) : "memory");
 }
 
-// Relaxed accesses to words that CTAs of a launch share. They order nothing: a word is all that is handed over.
+// Relaxed accesses to words that CTAs of a launch share. They order no other accesses.
 __device__ __forceinline__ unsigned load_relaxed(const unsigned *from) {
     unsigned word;
     asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(word) : "l"(from) : "memory");
@@ -55,15 +55,15 @@ __device__ __forceinline__ void store_relaxed(unsigned long long *to, unsigned l
     asm volatile("st.relaxed.gpu.global.u64 [%0], %1;" ::"l"(to), "l"(word) : "memory");
 }
 
-// Stores a word in memory of the host after all that this thread wrote, and what it knows of by a barrier.
+// Stores a word in host memory after all writes of this thread and those it has synchronised with.
 __device__ __forceinline__ void store_release_system(unsigned long long *to, unsigned long long word) {
     asm volatile("st.release.sys.global.u64 [%0], %1;" ::"l"(to), "l"(word) : "memory");
 }
 
-// Asks for the `bytes` from `from` on in L2, for loads to come; by one thread of `lanes`, or by all.
+// Prefetches `bytes` bytes at `from` to L2, by one thread of `lanes` or by all.
 #if __CUDA_ARCH__ >= 900
 __device__ __forceinline__ void prefetch(const void *from, unsigned long long bytes, int lane, int) {
-    // Whole pieces of 16 bytes, and none that ends outside.
+    // The instruction takes aligned multiples of 16 bytes; none may lie past the end.
     const unsigned long long first = __cvta_generic_to_global(from), begin = first & ~15ull;
     const unsigned size = (unsigned)((first + bytes - begin) & ~15ull);
     if (lane == 0 && size > 0)
@@ -78,8 +78,8 @@ __device__ __forceinline__ void prefetch(const void *from, unsigned long long by
 }
 #endif
 
-// Copies to shared memory that go on while the thread does other work, from sm_80 on. A thread
-// waits for its own copies: all but the last `LATER` groups of them.
+// Asynchronous copies to shared memory, from sm_80 on. A thread waits for its own copies: all but
+// the last `LATER` groups.
 #if __CUDA_ARCH__ >= 800
 constexpr bool HAS_ASYNC_COPY = true;
 template <int BYTES>
@@ -107,7 +107,7 @@ template <int LATER>
 __device__ __forceinline__ void wait_copies() {}
 #endif
 
-// Stores that the caches may drop first.
+// Stores that the caches evict first.
 __device__ __forceinline__ void store_streaming(void *to, const unsigned (&from)[4]) {
     asm volatile("st.global.cs.v4.u32 [%0], {%1, %2, %3, %4};" ::"l"(to), "r"(from[0]),
                  "r"(from[1]), "r"(from[2]), "r"(from[3])
@@ -124,11 +124,11 @@ __device__ __forceinline__ void store_streaming_16(void *to, unsigned short from
     asm volatile("st.global.cs.u16 [%0], %1;" ::"l"(to), "h"(from) : "memory");
 }
 
-// Counts one arrival at `counter`, from zero to `last` and then from zero again, and returns whether it is the last.
+// Counts an arrival at `counter`, which wraps to zero after `last`, and returns whether it is the last.
 //
-// A release and an acquire by every thread that arrives, at the scope of the device: what others wrote before they
-// arrived, or knew of by a barrier, is visible to the last one, and to whom it lets know by a barrier. Only the last
-// one needs the acquire, but a fence of its own would wait once more.
+// Every arrival is a release and an acquire at device scope: writes of the others before their
+// arrivals are visible to the last thread, and to threads that synchronise with it. Only the last
+// needs the acquire, but a separate fence would wait once more.
 __device__ __forceinline__ bool arrives_last(unsigned *counter, unsigned last) {
     unsigned before;
     asm volatile("atom.acq_rel.gpu.global.inc.u32 %0, [%1], %2;"
@@ -138,7 +138,7 @@ __device__ __forceinline__ bool arrives_last(unsigned *counter, unsigned last) {
     return before == last;
 }
 
-// Adds neighbours to memory, one by one but where the chip has wider reductions.
+// Adds neighbouring values to memory by reductions, vectorised where the chip can.
 template <class T, int N>
 __device__ __forceinline__ void reduce_add(T *to, const T (&from)[N]) {
     for (int i = 0; i < N; ++i) atomicAdd(to + i, from[i]);

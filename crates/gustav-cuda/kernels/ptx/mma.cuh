@@ -1,7 +1,7 @@
 // Products of small matrices on tensor cores: D (16 x 8) += A (16 x K) B (K x 8), summed in f32; in f64
 // D (8 x 8) += A (8 x 4) B (4 x 8).
 //
-// A warp holds the operands together. With g = lane / 4 and t = lane % 4, a lane has
+// The operands are distributed over a warp. With g = lane / 4 and t = lane % 4, a lane has
 //   16 bits, K = 16:  A  (g, 2t..) (g + 8, 2t..) (g, 2t + 8..) (g + 8, 2t + 8..), two along K a word
 //                     B  (2t.., g) (2t + 8.., g), two along K a word
 //   TF32,    K = 8:   A  (g, t) (g + 8, t) (g, t + 4) (g + 8, t + 4)      B  (t, g) (t + 4, g)
@@ -54,7 +54,7 @@ __device__ __forceinline__ unsigned round_tf32(float value) {
     return bits;
 }
 #else
-// Before sm_80 there is f16 alone, eight along K at a time; the host asks for nothing else.
+// Before sm_80 there is only f16, with K = 8; the host selects nothing else.
 __device__ void mma_bf16(float (&)[4], const unsigned (&)[4], const unsigned (&)[2]);
 __device__ void mma_tf32(float (&)[4], const unsigned (&)[4], const unsigned (&)[2]);
 __device__ void mma_f64(double &, double &, double, double);

@@ -1,4 +1,4 @@
-// What all lanes of a warp work out together.
+// Collectives of a warp.
 #pragma once
 
 namespace ptx {

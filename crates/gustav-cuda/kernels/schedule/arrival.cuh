@@ -1,5 +1,5 @@
-// Which of those that each bring a part of a sum adds the parts up: the last to arrive. Its loads see what all others
-// wrote before they arrived.
+// Who adds up a sum whose parts several warps or CTAs computed: the last to arrive. Its loads see
+// what all others wrote before they arrived.
 //
 //   others   write a part   barrier   release at the counter
 //   last                              acquire at the counter   barrier   read all parts
@@ -11,7 +11,8 @@
 
 namespace arrival {
 
-// By the lanes `lanes` of a warp, the first of which is `first_lane`, which bring one of `parts`.
+// For the lanes `lanes` of a warp, the first of which is `first_lane`; together they have one of
+// `parts` parts.
 __device__ __forceinline__ bool is_last(u32 *counter, u32 parts, u32 lanes, int first_lane) {
     __syncwarp(lanes);
     int last = 0;
@@ -21,7 +22,7 @@ __device__ __forceinline__ bool is_last(u32 *counter, u32 parts, u32 lanes, int 
     return last;
 }
 
-// By all threads of a CTA, which brings one of `parts`.
+// For all threads of a CTA, which has one of `parts` parts.
 __device__ __forceinline__ bool is_last_cta(u32 *counter, u32 parts) {
     __shared__ bool last;
     __syncthreads();

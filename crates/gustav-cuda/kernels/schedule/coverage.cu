@@ -1,5 +1,5 @@
-// coverage: writes down which nonzeros and rows each partition gets, for the test that every one of
-// them is visited exactly once.
+// coverage: records which nonzeros and rows each partition gets, for the test that each is visited
+// exactly once.
 //
 //   coverage   grid.x -> partitions, one a CTA
 //   rows       grid.x -> rows, one a thread

@@ -1,4 +1,4 @@
-// Which nonzeros are mine: an equal partition of a matrix, found by a search in its row offsets.
+// Equal partitions of a matrix, found by a search in its row offsets.
 //
 // The items of a matrix are its rows' starts, each followed by the row's nonzeros; partition i is items
 // i 2^BITS to (i + 1) 2^BITS - 1. Row starts count, so that many empty rows are spread like nonzeros.
@@ -10,8 +10,8 @@
 
 namespace schedule {
 
-// The row of item `item`, which there is: the first row that ends with it or later. LANES lanes of a
-// warp, those in `group`, search together: each step asks LANES rows.
+// The row of item `item`, which must exist: the first row that ends with it or later. LANES lanes
+// of a warp, those in `group`, search together: each step looks at LANES rows.
 template <int LANES, class Position, class O>
 __device__ __forceinline__ Position row_of_item(const O *offsets, Position rows, Position nonzeros,
                                                 Position item, int lane, u32 group) {

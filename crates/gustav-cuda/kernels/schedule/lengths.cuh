@@ -1,5 +1,5 @@
-// Row lengths in bins, as gustav-plan's facts/row_lengths has them: one a length below 2^EXACT_BITS,
-// then 2^OCTAVE_BITS an octave.
+// Bins of row lengths, as in gustav-plan's facts/row_lengths: one per length below 2^EXACT_BITS,
+// then 2^OCTAVE_BITS per octave.
 #pragma once
 #include "common/types.cuh"
 

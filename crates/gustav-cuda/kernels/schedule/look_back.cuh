@@ -1,14 +1,14 @@
-// A scan over tiles in one pass: a CTA sums its tile, then looks back at the tiles before it until it
-// finds one whose whole sum is known (decoupled look-back, Merrill & Garland 2016). Tiles are taken
-// in order, and their words begin at zero.
+// A scan over tiles in one pass: a CTA sums its tile, then looks back at the tiles before it until
+// it finds one whose whole sum is known (decoupled look-back, Merrill & Garland 2016). Tiles are
+// taken in order, and their words are zero at the start.
 #pragma once
 #include "common/warp.cuh"
 #include "ptx/memory.cuh"
 
 namespace look_back {
 
-// A tile's word: its state in the two highest bits, a sum below. It is all that tiles hand over, so that relaxed
-// accesses suffice.
+// A tile's word: its state in the two highest bits, a sum in the others. Nothing else is passed
+// between tiles, so relaxed accesses suffice.
 constexpr u64 OWN = 1ull << 62, ALL = 2ull << 62, SUM = OWN - 1;
 
 // The sum of all tiles before `tile`, whose own sum is `total`, by the first warp of its CTA.
@@ -22,7 +22,7 @@ __device__ __forceinline__ u64 before(u64 *tiles, u32 tile, u64 total) {
         if (mine >= 0)
             do word = ptx::load_relaxed(tiles + mine);
             while (word == 0);
-        // Lanes up to the nearest tile whose whole sum is known count.
+        // Add the words of tiles back to the nearest one whose whole sum is known.
         const u32 known = __ballot_sync(0xffffffffu, word >= ALL);
         const u32 nearest = known == 0 ? 31 : __ffs(known) - 1;
         sum += warp::sum(lane <= nearest ? word & SUM : 0);

@@ -1,8 +1,8 @@
-// Which nonzeros are mine: equal partitions of the work, whatever the rows are.
+// Equal partitions of the work, whatever the rows are.
 //
-// A boundary between partitions is a pair (row, nonzero): everything before it is done by earlier
-// partitions. Rows [first_row, last_row) end in a partition, also those without nonzeros; its nonzeros are
-// [first, last). The row that is open at the end is last_row: what is summed of it is carried out.
+// A boundary between partitions is a pair (row, nonzero): everything before it belongs to earlier
+// partitions. Rows [first_row, last_row), empty ones included, end in a partition; its nonzeros are
+// [first, last). The row open at the end is last_row: its partial sum is the carry-out.
 #pragma once
 #include "common/types.cuh"
 
@@ -82,13 +82,13 @@ __device__ __forceinline__ void flatten(const u32 *offsets, u64 rows, const Part
     const int thread = threadIdx.x, lane = thread % 32, warp = thread / 32;
     for (int k = thread; k < THREADS * ITEMS; k += THREADS) row_of[k] = 0;
     __syncthreads();
-    // Rows with nonzeros begin at different ones, so that no two threads mark the same.
+    // No two rows begin at the same nonzero, so no two threads mark the same one.
     for (u64 r = (u64)s.first_row + thread; r <= s.last_row && r < rows; r += THREADS) {
         const Part p = part(offsets, s, (u32)r);
         if (!p.empty()) row_of[p.first] = (u32)r - s.first_row;
     }
     __syncthreads();
-    // Rows only grow along the nonzeros: a running maximum fills the gaps.
+    // Row numbers do not decrease along the nonzeros: a running maximum fills the gaps.
     u32 mine[ITEMS];
 #pragma unroll
     for (int k = 0; k < ITEMS; ++k) {

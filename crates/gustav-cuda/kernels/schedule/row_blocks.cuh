@@ -1,14 +1,15 @@
-// Which nonzeros belong together: blocks of ROWS consecutive rows and the union of their columns.
+// Blocks of ROWS consecutive rows and the union of their columns.
 //
 // An entry of a block is one column and the rows of the block that have it. The entries of a block
-// lie where the nonzeros of its rows begin in A, so that the list needs no more room than A has
-// nonzeros. Every CHUNK entries, the list says where each row has come to in the values of A.
+// start at the offset of its first nonzero in A, so that the list is never longer than A has
+// nonzeros. For every CHUNK entries, the list holds the current position of each row in the values
+// of A.
 //
 //   entry  = column | rows << COLUMN_BITS      (bit r: row r of the block has it)
 //   chunk  = CHUNK entries; chunk k of block b has its positions at ((start of b) / CHUNK + b + k)
 //
-// Entries take the rows' nonzeros in their stored order, so that unsorted and repeated columns only
-// cost sharing: every nonzero is in exactly one entry.
+// Rows are merged in their stored order: with unsorted or repeated columns, fewer nonzeros share an
+// entry, but each is still in exactly one.
 #pragma once
 #include "common/types.cuh"
 
@@ -28,7 +29,7 @@ struct BlockEntry {
     }
 };
 
-// Takes the smallest of the next columns of all rows and steps the rows that have it.
+// Takes the smallest of the next columns of all rows and advances the rows that have it.
 template <int ROWS, class I>
 struct Merge {
     const I *indices;

@@ -1,4 +1,4 @@
-// row_lengths: how many rows have which length, and how many parts cutting would make.
+// row_lengths: a histogram of row lengths, and how many parts cutting long rows would make.
 //
 // The grid strides over rows; a CTA counts in shared memory and adds its counts to memory.
 //   counts = BINS numbers of rows | CUTS numbers of parts | CUTS numbers of cut rows | longest row
@@ -23,7 +23,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK) row_lengths(const Lengths ar
     for (u64 row = (u64)blockIdx.x * BLOCK + threadIdx.x; row < args.rows; row += step) {
         const u64 first = args.offsets[row], last = args.offsets[row + 1], length = last - first;
         const int bin = length_bin(length);
-        // Lanes with the same length count once.
+        // Lanes of the same bin add once.
         const u32 same = __match_any_sync(__activemask(), bin);
         if ((same & ((1u << threadIdx.x % 32) - 1)) == 0)
             atomicAdd(counts + bin, (u64)__popc(same));

@@ -1,4 +1,4 @@
-// row_similarity: how much of B's reading neighbouring rows could share.
+// row_similarity: how many loads of B neighbouring rows could share.
 //
 // One thread a sample: rows are merged in aligned blocks, as row_blocks.cu would, up to MOST columns.
 //   grid.x -> samples     grid.y -> blocks of 2, 3, 4 and 8 rows
@@ -30,7 +30,7 @@ __device__ __forceinline__ void sample(const Similarity &args, u64 row, u64 *cou
 extern "C" __global__ void __launch_bounds__(BLOCK) row_similarity(const Similarity args) {
     const u64 i = (u64)blockIdx.x * BLOCK + threadIdx.x;
     if (i >= args.samples) return;
-    // Spread over the matrix, in whole blocks of every height.
+    // Samples are spread evenly over the matrix.
     const u64 row = i * (args.rows / args.samples);
     u64 *counts = args.counts + 2 * blockIdx.y;
     switch (blockIdx.y) {

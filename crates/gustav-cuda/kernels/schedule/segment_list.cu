@@ -1,13 +1,14 @@
-// segment_list: rows cut into segments, in an order that keeps groups of a warp alike and rows of
-// a neighbourhood together. See schedule/segments.cuh for the words.
+// segment_list: rows cut into segments, ordered so that the groups of a warp have similar lengths
+// and nearby rows stay together. See schedule/segments.cuh for the words.
 //
 //   list = parts of cut rows | long whole rows by length | windows of WINDOW rows, each by length
 //
-// One CTA a window of rows, as stored or as an order lists them. Rows with at least 2^longest nonzeros are
-// cut; those with at least `first` and the cut ones go to the head, where each bin of lengths has a place
-// of its own, in no promised order. The others are sorted inside the window, longest first, otherwise in
-// that order: a warp counts 32 rows at a time, and the counts are added up by length and then by warp; not
-// SORTED, all of them count as of one length. What a window leaves free stays zero, which is no segment.
+// One CTA a window of rows, as stored or as an order lists them. Rows with at least 2^longest
+// nonzeros are cut; those with at least `first` and the cut ones go to the head, where each bin of
+// lengths has a range of its own, in unspecified order. The others are sorted inside the window,
+// longest first, otherwise in that order: a warp counts 32 rows at a time, and the counts are added
+// up by length and then by warp; without SORTED, all count as one length. Unused slots of a window
+// stay zero, which is no segment.
 #include "schedule/lengths.cuh"
 #include "schedule/segments.cuh"
 
@@ -15,8 +16,8 @@ using Offset = GUSTAV_OFFSET;
 
 constexpr int BLOCK = GUSTAV_BLOCK;
 constexpr int WINDOW = GUSTAV_WINDOW;
-constexpr bool SORTED = GUSTAV_SORTED;  // whether windows go by length
-constexpr int KINDS = SORTED ? GUSTAV_MOST_FIRST : 1;  // lengths that are told apart
+constexpr bool SORTED = GUSTAV_SORTED;  // whether windows are sorted by length
+constexpr int KINDS = SORTED ? GUSTAV_MOST_FIRST : 1;  // lengths that are distinguished
 constexpr int WARPS = BLOCK / 32;
 constexpr int ROUNDS = WINDOW / BLOCK;
 static_assert(schedule::LENGTH_BITS == GUSTAV_LENGTH_BITS, "the host sees the same fields");
@@ -54,7 +55,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK) segment_list(const Arguments
     __syncthreads();
     const u64 window = (u64)blockIdx.x * WINDOW;
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-    // A warp has neighbouring rows in all rounds.
+    // A warp has consecutive rows in all rounds.
     u64 rows[ROUNDS], first[ROUNDS], length[ROUNDS];
 #pragma unroll
     for (int k = 0; k < ROUNDS; ++k) {

@@ -2,8 +2,9 @@
 //
 //   rows, columns, positions  of every nonzero, in the order of the list
 //
-// `segment_lengths` leaves the length of segment s at begins[s + 1], of which a scan makes where the nonzeros of every
-// segment begin; `segment_nonzeros` writes them, a warp a segment. Parts of cut rows name their row.
+// `segment_lengths` writes the length of segment s to begins[s + 1]; a scan turns lengths into the
+// start of every segment's nonzeros; `segment_nonzeros` writes them, a warp a segment. Parts of cut
+// rows name their row.
 #include "schedule/segments.cuh"
 
 using Index = GUSTAV_INDEX;

@@ -1,18 +1,18 @@
-// Which nonzeros are mine: one segment, a run of nonzeros of one row.
+// A segment: consecutive nonzeros of one row.
 //
 // A plan's list holds two words a segment: where it starts, and
 //   bits 0-22 length | bit 23 cut | bits 24-63 1 + row (of a whole row) or slot (of a part of one).
-// Two zeros are a place of the list that nobody needs. Without a list, segment i is row i.
+// Two zeros are an unused slot of the list. Without a list, segment i is row i.
 #pragma once
 #include "common/types.cuh"
 #include "ptx/memory.cuh"
 
 namespace schedule {
 
-// Room of the fields; the host asserts the same numbers.
+// Bits of the fields; the host asserts the same numbers.
 constexpr int LENGTH_BITS = 23;
 
-// `Position` holds any position in A.
+// `Position` is wide enough for any position in A.
 template <class Position>
 struct Segment {
     Position first;  // position of its first nonzero
@@ -23,7 +23,7 @@ struct Segment {
     __device__ __forceinline__ u64 target() const { return (word >> (LENGTH_BITS + 1)) - 1; }
     // Whether it is a part of a row.
     __device__ __forceinline__ bool cut() const { return word >> LENGTH_BITS & 1; }
-    // A place of the list that nobody needs.
+    // An unused slot of the list.
     __device__ __forceinline__ bool none() const { return word == 0; }
 };
 
@@ -32,7 +32,7 @@ __device__ __forceinline__ Segment<Position> no_segment() {
     return {0, 0, 0};
 }
 
-// Of the words of a place of the list.
+// The segment that two words describe.
 template <class Position>
 __device__ __forceinline__ Segment<Position> segment(const u32 (&word)[4]) {
     const Position first = (Position)((u64)word[1] << 32 | word[0]);

@@ -3,14 +3,15 @@
 //
 //   list = segments of all rows in tile 0 | in tile 1 | ...      (rows without entries are in tile 0)
 //
-// A segment is a run of entries of one row whose columns lie in one tile, at most MOST of them. A row
-// with one segment is whole, others are added up, in the order of their entries. A row with unsorted columns has its
-// segments in the last tile, or, BY_CLASS, wherever the tile of a column differs from that before.
-// Segments of a tile come in CLASSES of their lengths, the longest first.
+// A segment is a run of entries of one row whose columns lie in one tile, at most MOST of them. A
+// row with one segment is whole; of other rows, the parts are added up in the order of their
+// entries. A row with unsorted columns has its segments in the last tile; with BY_CLASS, a segment
+// ends where the tile of the next column differs. Segments of a tile are sorted into CLASSES by
+// length, the longest first.
 //
-// One CTA a window of WINDOW rows, a warp a row. `tile_count` counts the segments of every bin, a class
-// of a tile; `tile_list` writes them: behind those of other windows, for which it reserves room at once where
-// shared memory counts all bins (COUNTED).
+// One CTA a window of WINDOW rows, a warp a row. `tile_count` counts the segments of every bin, a
+// class of a tile; `tile_list` writes them: behind those of other windows. With COUNTED, shared
+// memory counts all bins, and a window reserves its range of every bin by one addition.
 #include "schedule/segments.cuh"
 
 using Offset = GUSTAV_OFFSET;
@@ -23,7 +24,7 @@ constexpr int MOST = GUSTAV_MOST;
 constexpr int CLASSES = GUSTAV_CLASSES;
 constexpr bool BY_CLASS = GUSTAV_BY_CLASS;
 constexpr bool COUNTED = GUSTAV_COUNTED;
-// What parts of a cut row name: their slot, their row, or its index among cut rows.
+// The target of parts of a cut row: their slot, their row, or its index among cut rows.
 constexpr int SLOT = 0, CUT_ROW = 2;
 constexpr int TARGET = GUSTAV_TARGET;
 constexpr int WARPS = BLOCK / 32;
@@ -38,8 +39,8 @@ __device__ __forceinline__ u32 class_of(u32 tile, u64 length) {
     return tile * CLASSES + (u32)(MOST - length) * CLASSES / (MOST + 1);
 }
 
-// Calls `segment(first, last, tile, number)` in one lane for every segment of a row, and returns their
-// number in all of them.
+// Calls `segment(first, last, tile, number)` in one lane for every segment of a row, and returns
+// the number of segments in every lane.
 template <class F>
 __device__ __forceinline__ u32 each_segment(const Arguments &args, u64 first, u64 last, bool sorted,
                                             F segment) {
@@ -51,8 +52,8 @@ __device__ __forceinline__ u32 each_segment(const Arguments &args, u64 first, u6
         if (lane == 0) segment(first, last, 0, 0);
         return 1;
     }
-    u32 before = 0;      // segments that have begun
-    u64 open = first;    // where the last of them did
+    u32 before = 0;      // segments begun so far
+    u64 open = first;    // where the last of them begins
     for (u64 batch = first; batch < last; batch += 32) {
         const u64 k = batch + lane;
         bool begins = false;

@@ -1,11 +1,12 @@
 // tile_nonzeros: the nonzeros of every tile of ROWS x COLUMNS positions, tile after tile, tiles row after row.
 //
-//   begins     of tile t: its first entry in the lists below; one more than there are tiles
-//   positions  of a nonzero in the values
-//   places     of a nonzero in its tile: row COLUMNS + column
+//   begins     the start of tile t in the lists below, and the end of the last tile
+//   positions  of nonzeros in the values
+//   places     of nonzeros in their tiles: row COLUMNS + column
 //
-// Thread p has nonzero p, whatever the order of columns. `count_nonzeros` leaves the number of tile t at
-// begins[t + 1], which a scan makes begins of; `list_nonzeros` writes the lists, a tile's nonzeros in any order.
+// Thread p has nonzero p, whatever the order of columns. `count_nonzeros` writes the number of
+// nonzeros of tile t to begins[t + 1]; a scan turns numbers into starts; `list_nonzeros` writes the
+// lists, a tile's nonzeros in any order.
 #include "common/types.cuh"
 
 using Index = GUSTAV_INDEX;
@@ -33,7 +34,8 @@ __device__ __forceinline__ u64 tile_of(const Arguments &args, u64 p, u32 &place)
     return low / ROWS * args.across + column / COLUMNS;
 }
 
-// Adds 1 to `counts` for every lane, those of one tile together; returns what was there before the lane's.
+// Adds 1 to counts[tile] for every lane, in one addition for lanes of the same tile; returns the value before the
+// lane's.
 __device__ __forceinline__ u64 add_one(u64 *counts, u64 tile) {
     const u32 lane = threadIdx.x % 32;
     for (u32 left = __activemask();;) {

@@ -1,4 +1,5 @@
-// tile_reuse: into how many segments tiles of B's rows would cut sampled rows. One warp a sample.
+// tile_reuse: into how many segments tiles of B's rows would cut a sample of rows. One warp a
+// sample.
 //
 //   counts = nonzeros | segments    of the first MOST nonzeros of each
 #include "common/types.cuh"

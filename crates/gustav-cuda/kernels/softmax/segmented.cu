@@ -11,6 +11,7 @@
 //
 // Invariants: the result overlaps nothing.
 #include "common/exponential.cuh"
+#include "common/warp.cuh"
 #include "ptx/dependents.cuh"
 #include "schedule/arrival.cuh"
 #include "schedule/segments.cuh"
@@ -78,7 +79,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK) parts(const __grid_constant_
     ptx::wait_for_prerequisites();
     const Segment s = mine(args, args.slots);
     const int first_lane = threadIdx.x % 32 / LANES * LANES, lane = threadIdx.x % LANES;
-    const u32 lanes = (LANES == 32 ? ~0u : (1u << LANES % 32) - 1) << first_lane;
+    const u32 lanes = warp::lanes_of_group<LANES>();
     for (u64 head = blockIdx.y; head < args.heads; head += gridDim.y) {
         const State part = reduced(args, s, head);
         bool last = false;

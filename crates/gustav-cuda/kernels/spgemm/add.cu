@@ -1,12 +1,12 @@
-// C = P (+) scale(beta, D): a finished product united with a sparse matrix, the columns of every row
-// of both increasing.
+// C = P (+) scale(beta, D): adds a sparse matrix D to a finished product P. The columns of every
+// row of both increase.
 //
-//   count   warp -> a row of C: how many entries it has
+//   count   warp -> a row of C: the number of its entries
 //   fill    the same: its columns and values
 //
-// Both walk P's row and D's row by 32 entries, a lane for each, and look every column up in the other
-// row. An entry's place in C is the number of smaller columns of both, those that both have counted
-// once; a place that both have is written by P's lane.
+// Both walk P's row and D's row by 32 entries, one a lane, and look every column up in the other
+// row. An entry's position in C is the number of smaller columns in the union of both; a column in
+// both rows is written by P's lane.
 //
 // GUSTAV_INDEX, GUSTAV_OFFSET   types of column indices and of row offsets
 // GUSTAV_VALUE                  type of values
@@ -28,9 +28,10 @@ constexpr u32 BLOCK = GUSTAV_BLOCK, WARPS = BLOCK / 32;
 
 namespace {
 
-// Calls `visit(column, at, other, both, shared)` with every entry of row `row` of `own`, lanes side
-// by side: its place, the place in `of` where its column is or would be, whether it is there, and how
-// many of the row's entries before it are. Returns how many are in all.
+// Calls `visit(column, at, other, both, shared)` for every entry of row `row` of `own`, one a lane:
+// `at` is its position, `other` the position in `of` where its column is or would be inserted,
+// `both` whether it is there, `shared` how many entries before it in the row have their column in
+// both. Returns the number of columns in both.
 template <class Visit>
 __device__ __forceinline__ u64 each(const Matrix &own, const Matrix &of, u64 row, Visit visit) {
     const u32 lane = threadIdx.x % 32;
@@ -47,9 +48,9 @@ __device__ __forceinline__ u64 each(const Matrix &own, const Matrix &of, u64 row
             other = lower_bound(of.indices, first, last, column);
             both = other < last && of.indices[other] == column;
         }
-        const u32 met = __ballot_sync(0xffffffffu, both);
-        if (at < to) visit(column, at, other, both, shared + __popc(met & ((1u << lane) - 1)));
-        shared += __popc(met);
+        const u32 found = __ballot_sync(0xffffffffu, both);
+        if (at < to) visit(column, at, other, both, shared + __popc(found & ((1u << lane) - 1)));
+        shared += __popc(found);
     }
     return shared;
 }
@@ -62,7 +63,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK) count(const Arguments args) 
         const u64 p = args.p.offsets[row + 1] - args.p.offsets[row];
         const u64 d = args.d.offsets[row + 1] - args.d.offsets[row];
         const auto nothing = [](Index, u64, u64, bool, u64) {};
-        // The shorter row is walked.
+        // Walk the shorter row.
         const u64 shared = p < d ? each(args.p, args.d, row, nothing)
                                  : each(args.d, args.p, row, nothing);
         if (threadIdx.x % 32 == 0) args.c.offsets[row + 1] = (Offset)(p + d - shared);
@@ -76,7 +77,8 @@ extern "C" __global__ void __launch_bounds__(BLOCK) fill(const Arguments args) {
     const u64 step = (u64)gridDim.x * WARPS;
     for (u64 row = (u64)blockIdx.x * WARPS + threadIdx.x / 32; row < args.rows; row += step) {
         const u64 p_first = p.offsets[row], d_first = d.offsets[row];
-        // A D of another pattern than C was made for writes nothing past the row.
+        // If D's pattern is not the one that C was made for, nothing is written past the end of the
+        // row.
         const u64 base = c.offsets[row], end = c.offsets[row + 1];
         const auto scaled = [&](u64 at) { return S::scale(beta, widen(d.values[at])); };
         each(p, d, row, [&](Index column, u64 at, u64 other, bool both, u64 shared) {

@@ -1,12 +1,12 @@
-// What every row of C will cost: products, and the columns between its first and its last.
+// The cost of every row of C: its number of products, and the range of its columns.
 //
 //   analyse         rows of a CTA
 //   analyse_long    the same by larger CTAs, for few rows that are long
 //
-// More CTAs look for descents in B.
+// Additional CTAs look for descents in B.
 //
-// Lanes share a row of A; the ranges come from the first and last entries of B's rows, which are
-// ends only where B is ordered. The first analysis takes it for ordered and finds out whether it is.
+// Several lanes share a row of A. Ranges come from the first and last entries of B's rows, which is
+// correct only where B is ordered. The first analysis assumes that it is, and checks.
 //
 // GUSTAV_BLOCK, GUSTAV_LONG_BLOCK   threads of a CTA
 // GUSTAV_RANGED   rows with more products get their range
@@ -17,14 +17,14 @@
 #include "spgemm/merge.cuh"
 
 constexpr u32 BLOCK = GUSTAV_BLOCK, LONG_BLOCK = GUSTAV_LONG_BLOCK;
-// Nonzeros of A that a lane counts at most; longer rows are a warp's, and the longest a CTA's.
+// At most LONG nonzeros of A a lane; a warp takes longer rows, and a CTA the longest.
 constexpr u32 LONG = 32, LONGEST = 2048;
-// Ranges of rows of fewer columns are not worth a look.
+// With fewer columns, ranges are not computed.
 constexpr u32 RANGED_COLUMNS = 256;
 
 namespace {
 
-// In the order of the host's.
+// The same order as on the host.
 enum Bin : u32 { MERGED_FEW, MERGED_MANY, TINY, SMALL, NARROW, WIDE, HUGE, CUT };
 
 __device__ u32 bin_of(const Arguments &g, u32 nonzeros, u64 products, u32 width) {
@@ -47,8 +47,8 @@ struct Reach {
     u32 least, most;
 };
 
-// Of every `step`th nonzero from `at` on: products, or with `ranged` also the columns they reach.
-// So many are under way at once, fewer of them included.
+// The products of every `step`th nonzero from `at` on, and with `ranged` the range of their
+// columns. IN_FLIGHT nonzeros are read at a time.
 template <u32 IN_FLIGHT>
 __device__ __forceinline__ Reach reach_of(const Arguments &g, u64 at, u64 end, u32 step,
                                           bool ranged) {
@@ -74,7 +74,7 @@ __device__ __forceinline__ Reach reach_of(const Arguments &g, u64 at, u64 end, u
     return reach;
 }
 
-// Of `lanes` neighbours together.
+// Sums over `lanes` neighbouring lanes.
 __device__ __forceinline__ void reduce_products(Reach &reach, u32 lanes) {
     for (u32 step = lanes / 2; step > 0; step /= 2)
         reach.products += __shfl_xor_sync(0xffffffffu, reach.products, step);
@@ -118,15 +118,16 @@ __device__ __forceinline__ void count_rows(const Arguments &g) {
         u64 begin = 0, end = 0;
         if (row < g.rows) begin = g.a.offsets[row], end = g.a.offsets[row + 1];
         if (end - begin > LONG * lanes) {
-            // Left to a warp.
+            // Deferred: a warp takes it below.
             if (lane == 0) long_rows[atomicAdd(&long_count, 1u)] = i;
             begin = end;
         }
-        // Rows of so many nonzeros will have as many products.
-        const bool at_once = ranged && end - begin > GUSTAV_RANGED;
-        Reach reach = reach_of<4>(g, begin + lane, end, lanes, at_once);
+        // Rows of more nonzeros than that will most likely need their range: compute it in the same
+        // pass.
+        const bool one_pass = ranged && end - begin > GUSTAV_RANGED;
+        Reach reach = reach_of<4>(g, begin + lane, end, lanes, one_pass);
         reduce_products(reach, lanes);
-        if (reach.products > GUSTAV_RANGED && ranged && !at_once) {
+        if (reach.products > GUSTAV_RANGED && ranged && !one_pass) {
             const Reach range = reach_of<4>(g, begin + lane, end, lanes, true);
             reach.least = range.least, reach.most = range.most;
         }
@@ -138,7 +139,7 @@ __device__ __forceinline__ void count_rows(const Arguments &g) {
         const u32 i = long_rows[n];
         const u64 begin = g.a.offsets[first + i], end = g.a.offsets[first + i + 1];
         const u32 count = (u32)min(end - begin, (u64)0xffffffffu);
-        // A row of a warp, or of all of them.
+        // A warp takes a row, or all warps together the longest.
         const bool longest = count > LONGEST;
         if (!longest && n % (THREADS / 32) != threadIdx.x / 32) continue;
         const u32 threads = longest ? THREADS : 32;
@@ -179,7 +180,7 @@ __device__ __forceinline__ void count_rows(const Arguments &g) {
 
 template <u32 THREADS>
 __device__ __forceinline__ void analyse_with(const Arguments &g) {
-    // CTAs beyond those of A's rows look at B.
+    // CTAs past those for the rows of A check B.
     const u32 ctas = (u32)((g.rows + g.tile - 1) / g.tile);
     if (blockIdx.x < ctas)
         count_rows<THREADS>(g);

@@ -8,19 +8,19 @@
 
 #include "gustav_cuda::spgemm::binned::arguments::Arguments"
 
-// Indices in `counters`: rows, widest row and largest row of every bin, then sums, which are
-// reported to the host; then what CTAs need of each other.
+// Indices in `counters`: number of rows, widest row and largest row of every bin, then sums, all of
+// which are reported to the host; then counters that the CTAs share.
 constexpr u32 BINS = GUSTAV_BINS;
 constexpr u32 COUNT = 0, WIDEST = BINS, LARGEST = 2 * BINS;
 constexpr u32 PRODUCTS = 3 * BINS, ENTRIES = PRODUCTS + 1, DESCENTS = PRODUCTS + 2;
 constexpr u32 REPORTED = PRODUCTS + 3, TICKET = REPORTED, ENDED = REPORTED + 1, PLACED = REPORTED + 2;
 
-// The columns that a row of C may have, in granules: the first above the number of those after it.
-// There are at most 2^16 granules.
+// The range of columns that a row of C may have, in granules: the first granule in the high 16
+// bits, the number of further ones in the low 16 bits.
 struct Range {
     u32 low, width;
 
-    // From column `least` to column `most`.
+    // Encodes columns `least` to `most`.
     static __device__ __forceinline__ u32 code(const Arguments &g, u32 least, u32 most) {
         const u32 first = least >> g.log_granule;
         return first << 16 | ((most >> g.log_granule) - first);
@@ -36,13 +36,14 @@ __device__ __forceinline__ Range range_of(const Arguments &g, u32 row) {
     return Range::of(g, g.ranges[row]);
 }
 
-// A row's products, rounded up to eight significant bits, and its bin: a number below 2^8 stands for
-// itself, others have an exponent. What compares with powers of two is as for the exact number.
+// A row's number of products, rounded up to eight significant bits, and its bin. Numbers below 2^8
+// are exact, others have an exponent. Comparisons with powers of two give the same result as for
+// the exact number.
 struct Cost {
     u32 products, bin;
 
     static __device__ __forceinline__ u16 code(u32 products, u32 bin) {
-        // Beyond, it is as good as this.
+        // Larger numbers are saturated.
         products = min(products, 0xff000000u);
         u32 exponent = 0, digits = products;
         if (products >= 256) {
@@ -50,7 +51,7 @@ struct Cost {
             digits = (products + (1u << exponent) - 1) >> exponent;
             if (digits == 256) digits = 128, ++exponent;
         }
-        // Digits of larger numbers begin with a one.
+        // The leading one of larger numbers is implicit.
         const u32 number = digits < 128 ? digits : (exponent + 1) << 7 | (digits - 128);
         return (u16)(number << 4 | bin);
     }
@@ -65,7 +66,7 @@ __device__ __forceinline__ u32 products_of(const Arguments &g, u32 row) {
     return Cost::of(g.costs[row]).products;
 }
 
-// Entries of a row of C, before there are offsets.
+// Stores the number of entries of a row of C, from which offsets are computed.
 __device__ __forceinline__ void put_size(const Arguments &g, u64 row, u32 size) {
     g.c.offsets[row + 1] = (Offset)size;
 }

@@ -42,7 +42,7 @@ __device__ __forceinline__ void swap(A *to, A value) {
     } while (seen != before);
 }
 
-// `to` = `to` (+) `value`, whoever else adds there.
+// `to` = `to` (+) `value`, atomically.
 template <class S, class A>
 __device__ __forceinline__ void into(A *to, A value) {
     if constexpr (Adds<S, A>::VALUE)

@@ -1,4 +1,4 @@
-// Rows are counted by bin first and then put into the list, bin after bin.
+// Counts rows by bin; row_list.cu then writes the list of rows, bin after bin.
 #pragma once
 #include "schedule/arrival.cuh"
 #include "spgemm/arguments.cuh"
@@ -7,19 +7,19 @@ namespace counting {
 
 static_assert(BINS < 16, "a bin has four bits, and none of them is one as well");
 
-// What a CTA has counted; all threads begin and end it, with a barrier in between.
+// The counts of a CTA; all threads begin and end them, with a barrier in between.
 struct Bins {
     u32 count[BINS], widest[BINS], largest[BINS];
 
     __device__ __forceinline__ void begin() {
         for (u32 b = threadIdx.x; b < BINS; b += blockDim.x) count[b] = widest[b] = largest[b] = 0;
     }
-    // A thread's row, none where `bin` is BINS; by whole warps.
+    // Counts a thread's row, or none if `bin` is BINS; called by whole warps.
     __device__ __forceinline__ void add(u32 bin, u32 width, u32 size) {
         const u32 alike = __match_any_sync(0xffffffffu, bin);
         if (bin == BINS) return;
         if (threadIdx.x % 32 == __ffs(alike) - 1) atomicAdd(&count[bin], (u32)__popc(alike));
-        // Few rows raise what those before them found.
+        // The read avoids most atomics: few rows raise the maximum.
         if (*(volatile u32 *)(widest + bin) < width) atomicMax(&widest[bin], width);
         if (*(volatile u32 *)(largest + bin) < size) atomicMax(&largest[bin], size);
     }
@@ -33,7 +33,7 @@ struct Bins {
     }
 };
 
-// The last CTA to arrive writes what all have counted to memory of the host, and then the word that says so. All
+// The last CTA to arrive writes all counts to host memory, then the word that signals it. All
 // threads of a CTA take part.
 __device__ __forceinline__ void report(const Arguments &g) {
     if (!arrival::is_last_cta((u32 *)(g.counters + ENDED), gridDim.x)) return;

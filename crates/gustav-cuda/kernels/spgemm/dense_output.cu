@@ -1,30 +1,30 @@
 // dense-output: full rows of C, a sum for every column of a tile.
 //
-// What limits such rows is shared memory, where every product reads an entry of B and a sum, and
-// writes the sum. A row of C therefore belongs to a warp, which needs no atomics; B is packed, so
-// that the sums of 32 entries are in as many banks (spgemm/packed.cuh); and B comes from L2 once for
-// all rows of a CTA: they go through it together, in a ring of chunks in shared memory.
+// Such rows are limited by shared memory bandwidth: every product reads an entry of B and a sum,
+// and writes the sum. Therefore one warp computes a row of C, without atomics; B is packed so that
+// the sums of 32 entries are in 32 different banks (spgemm/packed.cuh); and B is read from L2 once
+// for all rows of a CTA, which share a ring of chunks in shared memory.
 //
-//   CTA -> a tile of columns of as many rows of C as it has warps, then the next; CTAs have the same
-//          tile at a time
-//   ring   chunks of packed B: one more warp fills it; a warp that is ahead waits for the next chunk,
-//          one that is behind keeps what it still needs from being overwritten
+//   CTA -> a tile of columns of as many rows of C as it has warps, then the next; all CTAs work on
+//          the same tile at a time
+//   ring   chunks of packed B, filled by an additional warp; a fast warp waits for the next chunk, a
+//          slow one keeps the chunks that it still reads from being overwritten
 //
-// Where there is no copy engine, and for nonzeros of A that are not in order, warps read packed B
-// from memory.
+// Without bulk copies, and where the columns of A are not in order, warps read packed B from global
+// memory.
 //
-// Each sum of a column is added in the order of A's nonzeros: they are the same in every run.
+// Products are added in the order of A's nonzeros: the same bits in every run.
 //
-// Rows are known to be full, or they are taken for full and found out: their offsets are then written
-// as well, and sums that nothing was added to are marked (common/absent.cuh). Where there is no list,
-// all rows are full. Columns of C are written unless they are there already.
+// Rows are known to be full, or assumed to be and checked: then their offsets are written as well,
+// and sums to which nothing was added are marked (common/absent.cuh). Without a list, all rows are
+// full. Columns of C are written unless C has them already.
 //
 // GUSTAV_SEMIRING   the two operations
-// GUSTAV_MARKS      whether sums have such a mark, that is, are floating-point sums of products
+// GUSTAV_MARKS      whether sums can be marked, that is, are floating-point sums of products
 // GUSTAV_COLUMNS    columns of a tile
-// GUSTAV_WARPS      warps of a CTA that have a row
+// GUSTAV_WARPS      warps of a CTA that compute rows
 // GUSTAV_DOUBLED    lines of 32 columns that have two sums each
-// GUSTAV_IN_FLIGHT      pairs of groups that are read at once
+// GUSTAV_IN_FLIGHT      pairs that a warp reads at a time
 // GUSTAV_CHUNK      pairs of a chunk
 // GUSTAV_CHUNKS     chunks of the ring
 // GUSTAV_ROUNDS     rounds of balancing banks when B is packed
@@ -36,10 +36,10 @@
 
 constexpr u32 WARPS = GUSTAV_WARPS;
 constexpr u32 CHUNKS = ptx::HAS_BULK_COPY ? GUSTAV_CHUNKS : 0;
-// Pairs of the ring. Those that a warp may read past its end are there once more.
+// Pairs of the ring. Its first MORE pairs are repeated behind its end, as a warp may read past it.
 constexpr u32 RING = CHUNKS * CHUNK, MORE = CHUNKS > 0 ? IN_FLIGHT - 1 : 0;
 constexpr u32 ROUND = CHUNKS > 0 ? CHUNKS : 1;
-static_assert(MORE <= CHUNK, "the first chunk has them");
+static_assert(MORE <= CHUNK, "the repeated pairs are in the first chunk");
 static_assert(CHUNKS == 0 || CHUNKS > 1 + ((LINES + 1) / 2 + CHUNK - 2) / CHUNK,
               "a segment fits in the ring");
 
@@ -49,24 +49,24 @@ typedef GUSTAV_SEMIRING<Sum> S;
 struct alignas(16) Nonzero {
     // The first pair of its segment of B, in the ring.
     u32 pair;
-    // The segment's first chunk, and how many chunks have to have come for it to be whole: all of
-    // those before it as well. LONG where it has more pairs than are read at once.
+    // The segment's first chunk, and the number of chunks, from the first of all, that must have
+    // arrived before it is complete. LONG marks a segment with more pairs than are read at a time.
     u32 first, until;
     Sum factor;
 };
 constexpr u32 NONE = 0xffffffffu, LONG = 1u << 31;
 
 struct Shared {
-    // The last of these are a segment without entries.
+    // The last IN_FLIGHT pairs are an empty segment.
     Pair ring[RING + MORE + IN_FLIGHT];
     Sum sums[WARPS][SUMS];
     Nonzero nonzeros[WARPS][32];
-    // Barriers of chunks: whether one has come, and whether all warps are done with it.
+    // Barriers of chunks: it has arrived, and all warps are done with it.
     u64 full[CHUNKS + 1], empty[CHUNKS + 1];
 };
 constexpr u32 EMPTY = RING + MORE;
 static_assert(sizeof(Shared) == (CHUNKS > 0 ? GUSTAV_SHARED : GUSTAV_SHARED_WITHOUT_RING),
-              "what the host asks for");
+              "the size that the host requests");
 
 namespace {
 
@@ -74,7 +74,7 @@ struct Item {
     u64 tile, panel;
 };
 
-// The tiles of as many rows as there are warps that a CTA has.
+// Calls `body` for the items of a CTA: a tile of WARPS rows each.
 template <class F>
 __device__ __forceinline__ void each_item(const Packed &p, F &&body) {
     const u64 panels = (p.arguments.count + WARPS - 1) / WARPS;
@@ -86,7 +86,7 @@ __device__ __forceinline__ u32 chunks_of(const Packed &p, u64 tile) {
     return p.chunks[tile + 1] - p.chunks[tile];
 }
 
-// Fills the ring, chunk after chunk as all warps are done with what was there, by one thread.
+// Fills the ring by one thread: a chunk is copied when all warps are done with its predecessor.
 __device__ __forceinline__ void fill(const Packed &p, Shared &s) {
     u32 chunk = 0;
     each_item(p, [&](Item item) {
@@ -102,7 +102,7 @@ __device__ __forceinline__ void fill(const Packed &p, Shared &s) {
     });
 }
 
-// A lane's entries of some pairs, and the factor they are multiplied by.
+// A lane's entries of some pairs, and the value of A that multiplies them.
 template <u32 PAIRS>
 struct Batch {
     Two values[PAIRS];
@@ -125,7 +125,7 @@ __device__ __forceinline__ Sum &sum_of(Sum *sums, const Batch<PAIRS> &batch, u32
     return *(Sum *)((char *)sums + (n % 2 == 0 ? both & 0xffff : both >> 16));
 }
 
-// Places of a row of B differ, so that all sums are read before one is written.
+// Entries of one row of B have different sums, so all sums are read before one is written.
 template <u32 PAIRS>
 __device__ __forceinline__ void read_sums(Sum *sums, const Batch<PAIRS> &batch,
                                           Sum (&sum)[2 * PAIRS]) {
@@ -164,13 +164,13 @@ __device__ __forceinline__ void add_pairs(Sum *sums, const Pair *pairs, u32 firs
     }
 }
 
-// What lanes know of 32 nonzeros of a row of A in a tile.
+// A lane's nonzero of A, of 32 of a row, in a tile.
 struct Own {
     u32 segment;
     Sum factor;
 };
 
-// A row's nonzeros, 32 at a time: `body` gets those at `at`, with the next ones on their way.
+// A row's nonzeros, 32 at a time: `body` gets those at `at`, while the next are being loaded.
 template <class F>
 __device__ __forceinline__ void each_batch(const Packed &p, u64 tile, u32 row, u32 lane, F &&body) {
     const Arguments &g = p.arguments;
@@ -192,7 +192,7 @@ __device__ __forceinline__ void each_batch(const Packed &p, u64 tile, u32 row, u
     }
 }
 
-// The products of one batch in memory's own order, without the ring.
+// The products of one batch, read from global memory without the ring.
 __device__ __forceinline__ void add_from_memory(Sum *sums, const Pair *pairs, const Own &own,
                                                 u32 valid, u32 lane) {
     for (u32 n = 0; n < valid; ++n) {
@@ -202,18 +202,18 @@ __device__ __forceinline__ void add_from_memory(Sum *sums, const Pair *pairs, co
     }
 }
 
-// A warp's way through the ring.
+// A warp's position in the ring.
 struct Walk {
     Shared &s;
     Sum *sums;
     Nonzero *nonzeros;
     u32 lane;
-    // Chunks before those of the item, those that were waited for, those that were left, and the first
-    // that is kept.
+    // Numbers of chunks: those before the item's, those waited for, those released, and the first
+    // that is still in use.
     u32 begin, come, left, kept;
 
-    // Leaves the chunks before `first`, and waits for those before `until`: for one after the other, as
-    // only what has come can be left.
+    // Releases the chunks before `first`, and waits for those before `until`, one at a time, as a
+    // chunk can only be released once it has arrived.
     __device__ __forceinline__ void go(u32 first, u32 until) {
         __syncwarp();
         for (; left < min(first, come); ++left) leave(left);
@@ -223,10 +223,10 @@ struct Walk {
             if (left < first) leave(left++);
         }
     }
-    // By every lane, for what it has read.
+    // Every lane arrives for its own reads.
     __device__ __forceinline__ void leave(u32 chunk) { ptx::arrive(s.empty + chunk % ROUND); }
 
-    // Adds the products of `now`, while what `later` gets is on its way.
+    // Adds the products of `now` while `later` is being loaded.
     __device__ __forceinline__ void visit(const Batch<IN_FLIGHT> &now, Batch<IN_FLIGHT> &later, Nonzero &a,
                                           const Own &own, u32 n) {
         const Nonzero next = a;
@@ -250,7 +250,7 @@ struct Walk {
         __syncwarp();
     }
 
-    // A row of C in a tile of so many chunks, packed from `pairs` on.
+    // A row of C in a tile of `chunks` chunks.
     __device__ __forceinline__ void row(const Packed &p, u64 tile, u32 chunks, u32 row) {
         const Pair *const pairs = p.pairs + (u64)p.chunks[tile] * CHUNK;
         const u32 shift = begin % ROUND * CHUNK;
@@ -259,7 +259,7 @@ struct Walk {
         each_batch(p, tile, row, lane, [&](const Own &own, u32 valid) {
             const u32 first = own.segment >> 6, count = own.segment % 64;
             const u32 chunk = lane < valid ? begin + first / CHUNK : begin + chunks;
-            // Nonzeros that are not in order may need what is overwritten.
+            // Nonzeros that are not in order may need chunks that have been overwritten.
             u32 before = __shfl_up_sync(0xffffffffu, chunk, 1);
             if (lane == 0) before = kept;
             if (__any_sync(0xffffffffu, chunk < before)) {
@@ -288,7 +288,7 @@ struct Walk {
     }
 };
 
-// A sum before anything is added, which tells so in rows that are taken for full.
+// The initial sum; marked as absent in rows that are assumed to be full.
 template <class T>
 __device__ __forceinline__ T nothing(bool taken) {
     if constexpr (GUSTAV_MARKS)
@@ -303,7 +303,7 @@ __device__ __forceinline__ bool is_nothing(T sum) {
         return false;
 }
 
-// Writes a row's finished sums of a tile, and whether there is none among them.
+// Writes a row's finished sums of a tile; returns whether one of them is absent.
 __device__ __forceinline__ bool write(const Packed &p, const Sum *sums, u64 tile, u64 row, u32 lane) {
     const Arguments &g = p.arguments;
     const Sum alpha = from_bits<Sum>(g.alpha);
@@ -361,7 +361,7 @@ __device__ __forceinline__ void sum_rows(const Packed &p, Shared &s, u32 warp, u
 extern "C" __global__ void __launch_bounds__(32 * (WARPS + 1)) full(const Packed p) {
     extern __shared__ __align__(128) unsigned char shared_memory[];
     Shared &s = *(Shared *)shared_memory;
-    // The same in all lanes, and known to be.
+    // The shuffle tells the compiler that the warp index is uniform.
     const u32 warp = __shfl_sync(0xffffffffu, threadIdx.x / 32, 0), lane = threadIdx.x % 32;
     if (is_empty(p)) {
         if (p.wrong != nullptr) *p.wrong = 1;

@@ -1,15 +1,15 @@
-// The entries of C = A * B at given positions: a product under a mask, and sums that are the same in
-// every run.
+// The entries of C = A * B at given positions: a masked product.
 //
-//   weigh       which of the following has a row, and whether columns of B and of the mask increase
-//   merged_few, merged_many   thread -> a short row, with up to 8 and 16 rows of B
-//   search_8, search_32   so many lanes -> a row, a position each, searched for in the rows of B
-//   few         warp -> a row of not many positions and products
-//   cut         warp -> another row, into tasks: some of its positions
+//   weigh       assigns every row to one of the following kernels, and checks that the columns of B
+//               and of the mask increase
+//   merged_few, merged_many   thread -> a short row, of up to 8 or 16 rows of B
+//   search_8, search_32   8 or 32 lanes -> a row; a lane searches the rows of B for its position
+//   few         warp -> a row of few positions and products
+//   cut         warp -> any other row, which is cut into tasks: some of its positions
 //   many        warp -> a task, sums in A's order
 //   shared      CTA -> a task, sums in any order
-//   keep_8, keep_32   so many lanes -> a row: the positions that a product reached become C's entries
-//   find        warp -> positions, which find their entries in all of C, computed before
+//   keep_8, keep_32   8 or 32 lanes -> a row: positions that have a product become C's entries
+//   find        warp -> positions, looked up in all of C, which was computed before
 //
 // GUSTAV_SEMIRING   the two operations
 // GUSTAV_LEAST      positions of the smallest tasks, as a power of two
@@ -44,7 +44,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK) few(const Arguments g) {
     tasks::take_rows(g, memory[threadIdx.x / 32]);
 }
 
-// Counts are added to what `c.offsets` has, which is zero at the start.
+// Counts are added to `c.offsets`, which is zero at the start.
 extern "C" __global__ void __launch_bounds__(BLOCK) many(const Arguments g) {
     __shared__ tasks::Memory<32, FEW + 1> memory[WARPS];
     tasks::take_by_warps(g, memory[threadIdx.x / 32]);

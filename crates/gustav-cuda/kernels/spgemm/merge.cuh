@@ -1,8 +1,8 @@
-// The rows of B that a short row of A calls for, merged by one thread: columns come out in order, and
-// everything is in registers. B's rows increase strictly.
+// The rows of B of a short row of A, merged by one thread in registers: columns are visited in
+// order. B's rows increase strictly.
 //
 //   heads     4  9  7  4      the next column of every row of B
-//   least     4               given out, with the products of the rows that have it
+//   least     4               visited, with the products of the rows that have it
 //   heads     8  9  7  6
 #pragma once
 #include "spgemm/operands.cuh"
@@ -12,10 +12,10 @@ namespace merge {
 // No column: the host refuses matrices so wide.
 constexpr u32 NONE = 0xffffffffu;
 
-// Lists of rows, in the order of the bins for at most so many nonzeros.
+// The most nonzeros of a row in the two bins.
 constexpr u32 FEW = 8, MANY = 16;
 
-// The bin of a row among those of FEW and MANY nonzeros, from `first` on, or `none`.
+// `first` or `first + 1`, the bin for at most FEW or MANY nonzeros, or `none`.
 template <class Arguments>
 __device__ __forceinline__ u32 bin_of(const Arguments &g, u32 nonzeros, u64 products, u32 first,
                                       u32 none) {
@@ -24,10 +24,10 @@ __device__ __forceinline__ u32 bin_of(const Arguments &g, u32 nonzeros, u64 prod
     return products <= g.merged_many ? first + 1 : none;
 }
 
-// A warp's threads have a row each. Calls `product(n, b)` for every product of a thread's row, its
-// nonzero number `n` with B's value `b`, read where VALUES says so; and for all threads together
-// `column(c)` after every column, NONE for threads that have no more. Nothing waits for what a list
-// reads but the next column, so that all lists read at once.
+// One row a thread. Calls `product(n, b)` for every product of the thread's row: nonzero number `n`
+// times B's value `b`, which is read with VALUES. After every column, all threads of a warp
+// together call `column(c)`, with NONE for threads that are done. The loads of the LISTS rows of B
+// do not depend on each other.
 template <u32 LISTS, bool VALUES, class Arguments, class Product, class Column>
 __device__ __forceinline__ void columns(const Arguments &g, u64 begin, u32 count, Product product,
                                         Column column) {

@@ -2,11 +2,11 @@
 //
 //   merged_few, merged_many   a thread: the merged rows of B
 //   tiny, small, medium   lanes, a warp, a CTA: hash table, then sorted
-//   narrow .. giant       a warp or a CTA: a mask of columns first; the sum of a column is at the
-//                         number of bits before its own, so that sums lie as in C
+//   narrow .. giant       a warp or a CTA: a mask of columns first; the index of a sum is the
+//                         rank of its bit, so that sums are in the order of C
 //   dense, vast           a CTA: a sum for every column, one row of B at a time, no atomics
-//   cut                   several CTAs, a chunk of A's row each: sums for every column, as many
-//                         copies as there is room for, added to those of the row
+//   cut                   several CTAs, a chunk of A's row each: sums for every column, in several
+//                         copies if they fit, which are added to those of the row
 //   copy                  a warp: one nonzero of A, a scaled row of B
 //
 // GUSTAV_SEMIRING   the two operations
@@ -32,14 +32,14 @@ __device__ __forceinline__ Out finished(Sum alpha, Sum sum) {
     return Narrow<Out>::from(S::scale(alpha, sum));
 }
 
-// What a thread of a thread group has of its entries.
+// A thread's entries of those of a thread group.
 template <int MANY>
 struct Entries {
     u64 words[MANY];
     u32 ranks[MANY];
 };
 
-// Replaces counts by the sums before them, `MOST` of them and a last one for all.
+// An exclusive prefix sum of `MOST` counts; the total follows them.
 template <int GROUP, int MOST>
 __device__ __forceinline__ void scan(u32 *counts, u32 thread) {
     constexpr u32 MANY = MOST / GROUP, WARPS = GROUP > 32 ? GROUP / 32 : 1;
@@ -62,9 +62,9 @@ __device__ __forceinline__ void scan(u32 *counts, u32 thread) {
     if (thread == GROUP - 1) counts[MOST] = before;
 }
 
-// Ranks by column, entries being spread over MOST buckets by the highest bits of their place in
-// the row's range: an entry is behind all of the buckets before its own, and behind the smaller
-// ones of its own. `spare` has room for 2 * MOST + 1 words.
+// Ranks entries by column. They are distributed over MOST buckets by the highest bits of their
+// column within the row's range; the rank is the number of entries in earlier buckets and of
+// smaller ones in the same bucket. `spare` has 2 * MOST + 1 words.
 template <int GROUP, int MOST>
 __device__ void rank_by_bucket(Entries<MOST / GROUP> &own, u32 size, u32 *spare, u32 low, u32 width,
                                u32 thread) {
@@ -128,7 +128,7 @@ __device__ void sum_in_table(const Arguments &g) {
         combine::into<S>(sums + at, product(a, b));
     });
     sync_group<GROUP>();
-    // Taken places, column above place.
+    // Collect the used slots: column in the high word, slot in the low one.
     const u32 first = threadIdx.x % 32 / WIDTH * WIDTH;
     u32 place = 0;
     for (u32 at = thread; at < 1u << places; at += GROUP) {
@@ -177,7 +177,7 @@ __device__ void sum_in_table(const Arguments &g) {
     }
 }
 
-// Entries leave through shared memory, so that half a warp writes neighbouring words of one row.
+// Entries are staged in shared memory, so that half a warp writes neighbouring words of one row.
 template <u32 LISTS>
 __device__ void sum_by_merging(const Arguments &g) {
     constexpr u32 STAGED = 16, STRIDE = STAGED + 1, WARPS = BLOCK / 32;
@@ -227,12 +227,12 @@ __device__ void sum_by_merging(const Arguments &g) {
     leave();
 }
 
-// Bits of 32 columns, and how many bits are before them.
+// Bits of 32 columns, and the number of bits before them.
 struct Bits {
     u32 mask, before;
 };
 
-// Counts what is before every word, and writes the columns; returns the number of bits.
+// Counts the bits before every word, and writes the columns; returns the number of bits.
 template <int GROUP>
 __device__ u32 rank(Bits *bits, u32 words, u32 thread, Index first, Index *to) {
     constexpr u32 WARPS = GROUP / 32;
@@ -280,7 +280,7 @@ __device__ void sum_by_rank(const Arguments &g) {
     const Range range = range_of(g, row);
     const u64 stop = (u64)range.low + range.width;
     const u32 lanes = log_lanes<GROUP>(products_of(g, row), count);
-    // Columns of one row of B differ, so a warp that takes one at a time needs no atomics.
+    // Columns of one row of B differ, so a warp that adds one row at a time needs no atomics.
     const bool alone = GROUP == 32 && lanes == 5 && g.ordered;
     const Sum alpha = from_bits<Sum>(g.alpha);
     u64 base = g.c.offsets[row];
@@ -295,14 +295,14 @@ __device__ void sum_by_rank(const Arguments &g) {
         sync_group<GROUP>();
         const u32 size = rank<GROUP>(bits, words, thread, (Index)first, g.c.indices + base);
         sync_group<GROUP>();
-        // As many sums at a time as there is room for.
+        // As many sums at a time as fit in shared memory.
         for (u32 from = 0; from < size; from += g.entries) {
-            const u32 room = min(size - from, g.entries);
-            for (u32 at = thread; at < room; at += GROUP) sums[at] = S::zero();
+            const u32 fits = min(size - from, g.entries);
+            for (u32 at = thread; at < fits; at += GROUP) sums[at] = S::zero();
             sync_group<GROUP>();
             const auto place_of = [&](u32 c) {
                 const u32 at = c - (u32)first;
-                if (at >= span) return room;
+                if (at >= span) return fits;
                 const Bits word = bits[at / 32];
                 return word.before + __popc(word.mask & ((1u << at % 32) - 1)) - from;
             };
@@ -311,18 +311,18 @@ __device__ void sum_by_rank(const Arguments &g) {
                     g, begin, count, thread, 5,
                     [&](u32 c, Sum a, Value b) {
                         const u32 place = place_of(c);
-                        if (place < room) sums[place] = S::mul_add(a, widen(b), sums[place]);
+                        if (place < fits) sums[place] = S::mul_add(a, widen(b), sums[place]);
                     },
                     [] { __syncwarp(); });
             } else {
                 each_product<GROUP, true>(
                     g, begin, count, thread, lanes, [&](u32 c, Sum a, Value b) {
                         const u32 place = place_of(c);
-                        if (place < room) combine::into<S>(sums + place, product(a, b));
+                        if (place < fits) combine::into<S>(sums + place, product(a, b));
                     });
             }
             sync_group<GROUP>();
-            for (u32 at = thread; at < room; at += GROUP)
+            for (u32 at = thread; at < fits; at += GROUP)
                 g.c.values[base + from + at] = finished(alpha, sums[at]);
             sync_group<GROUP>();
         }
@@ -330,7 +330,7 @@ __device__ void sum_by_rank(const Arguments &g) {
     }
 }
 
-// `g.entries` copies of the sums, a power of two; a thread adds to the copy of its number.
+// `g.entries` copies of the sums, a power of two; a thread adds to copy `thread % g.entries`.
 template <int GROUP>
 __device__ void sum_in_chunks(const Arguments &g) {
     const split_rows::Chunk chunk = split_rows::own(g);
@@ -373,7 +373,7 @@ __device__ void sum_in_chunks(const Arguments &g) {
         }
     }
     if (!split_rows::ends(g, chunk)) return;
-    // Those that the symbolic phase found.
+    // The bits from the symbolic phase.
     for (u32 at = thread; at < g.words; at += GROUP) bits[at] = Bits{split_rows::bits_of(g, chunk)[at], 0};
     __syncthreads();
     const u64 base = g.c.offsets[row];
@@ -385,7 +385,7 @@ __device__ void sum_in_chunks(const Arguments &g) {
         if ((mask >> at % 32 & 1) == 0) continue;
         g.c.values[base + bits[at / 32].before + __popc(mask & ((1u << at % 32) - 1))] =
             finished(alpha, found[at]);
-        // For the next launch.
+        // Zero for the next launch.
         found[at] = S::zero();
     }
 }
@@ -427,7 +427,7 @@ __device__ void sum_densely(const Arguments &g) {
             factors[thread] = widen(g.a.values[begin + batch + thread]);
         }
         __syncthreads();
-        // Two entries of the next row are on their way.
+        // Two entries of the next row are loaded ahead.
         u32 columns[2];
         Value values[2];
         const auto fetch = [&](u32 j) {

@@ -1,5 +1,5 @@
-// Row offsets of C from the sizes of its rows, in place, and the bins of rows by what their numeric
-// phase needs.
+// Row offsets of C from the sizes of its rows, in place, and the bins of rows for the numeric
+// phase.
 //
 // One pass, see schedule/look_back.cuh.
 #include "schedule/look_back.cuh"
@@ -10,7 +10,7 @@ constexpr u32 BLOCK = GUSTAV_BLOCK, ITEMS = GUSTAV_ITEMS;
 
 namespace {
 
-// In the order of the host's.
+// The same order as on the host.
 enum Bin : u32 {
     MERGED_FEW,
     MERGED_MANY,
@@ -39,13 +39,13 @@ __device__ u32 bin_of(const Arguments &g, u32 nonzeros, u32 products, u32 width,
     if (width <= GUSTAV_NARROW && products <= g.narrow && size <= GUSTAV_NARROW_ENTRIES &&
         (size > GUSTAV_SMALL_ENTRIES || is_dense_enough(width, products)))
         return NARROW;
-    // One row of B at a time pays where it keeps the CTA busy.
+    // One row of B at a time pays if rows of B are long enough to occupy a CTA.
     const u32 mean = products / nonzeros;
     if (g.ordered && products >= GUSTAV_DENSE_PRODUCTS && size >= width / 4) {
         if (width <= GUSTAV_DENSE && mean >= GUSTAV_DENSE_MEAN) return DENSE;
         if (width <= GUSTAV_VAST && mean >= GUSTAV_VAST_MEAN) return VAST;
     }
-    // Few entries of many products are still many products.
+    // The limit is on products as well: few entries may still take many of them.
     if (size <= GUSTAV_SMALL_ENTRIES && products <= GUSTAV_SMALL_PRODUCTS) return SMALL;
     if (size <= GUSTAV_MEDIUM_ENTRIES && width > GUSTAV_MEDIUM_WIDTH &&
         products <= GUSTAV_MEDIUM_PRODUCTS)

@@ -1,15 +1,16 @@
-// B packed for full rows of C: tile after tile of columns, in which rows follow each other.
+// B packed for full rows of C: tiles of columns, one after another, each with all rows of B.
 //
-// Columns of a tile have a place for their sum each, and the first ones another in a different bank of
-// shared memory; a sum is then what both hold. An entry of B is packed with one of them, so that the
-// banks of a row have alike many entries; the n-th of every bank make a group, a lane each, and what
-// accesses a group's sums finds no two of them in a bank.
+// Every column of a tile has a place in shared memory for its sum. The columns of the first DOUBLED
+// lines have a second place, in a different bank; their sum is the two added up. An entry of B is
+// packed with one of the two, chosen so that the entries of a row are spread evenly over the banks.
+// The n-th entries of all banks make a group, one a lane, whose sums are accessed without bank
+// conflicts.
 //
-//   places of a tile    0 1 2 .. 31 | 32 33 ..  first places, a line of all banks after the other
-//                       31 0 1 .. 30 | 24 25 ..  second places, every line turned
-//   pair                two groups, interleaved, so that a lane reads its entries of both at once;
-//                       a row of a tile has as many as a warp reads at once, or more
-//   chunk               pairs that the copy engine brings at once
+//   places of a tile    0 1 2 .. 31 | 32 33 ..  first places, in lines of one place a bank
+//                       31 0 1 .. 30 | 24 25 ..  second places, every line rotated
+//   pair                two groups, interleaved, so that a lane reads its entries of both in one load;
+//                       a row of a tile has at least IN_FLIGHT
+//   chunk               the pairs of one bulk copy
 #pragma once
 #include "common/semiring.cuh"
 #include "spgemm/arguments.cuh"
@@ -18,11 +19,11 @@ constexpr u32 COLUMNS = GUSTAV_COLUMNS;
 constexpr u32 LINES = COLUMNS / 32;
 // Lines whose columns have a second place.
 constexpr u32 DOUBLED = GUSTAV_DOUBLED;
-// Lanes without an entry add to places behind those of the tile.
+// Lanes without an entry add to 32 unused places at the end.
 constexpr u32 PLACES = COLUMNS + 32 * DOUBLED, SUMS = PLACES + 32;
-static_assert(DOUBLED <= LINES, "columns that there are");
+static_assert(DOUBLED <= LINES, "no more lines than the tile has");
 constexpr u32 CHUNK = GUSTAV_CHUNK;
-// Pairs that a warp reads at once.
+// Pairs that a warp reads at a time.
 constexpr u32 IN_FLIGHT = GUSTAV_IN_FLIGHT;
 static_assert((LINES + 1) / 2 <= 63 && IN_FLIGHT <= 63, "pairs of a segment have 6 bits");
 static_assert(SUMS * sizeof(Sum) <= 1u << 16, "places in bytes have 16 bits");
@@ -39,12 +40,12 @@ struct alignas(2 * sizeof(Sum)) Two {
 #include "gustav_cuda::spgemm::dense_output::packed::Packed"
 
 constexpr u32 NO_SOURCE = 0xffff;
-static_assert(COLUMNS < NO_SOURCE, "entries of a row in a tile");
+static_assert(COLUMNS < NO_SOURCE, "the index of an entry fits beside NO_SOURCE");
 
-// Whether nothing is packed: B has no entries, or columns of a row do not increase.
+// Whether nothing is packed: B has no entries, or the columns of a row do not increase.
 __device__ __forceinline__ bool is_empty(const Packed &p) { return p.chunks[p.tiles] == 0; }
 
-// By how much the second places of a line are turned.
+// The rotation of the second places of a line.
 __device__ __forceinline__ u32 turn_of(u32 line) { return 1 + line * 7 % 31; }
 
 __device__ __forceinline__ u32 second_place(u32 column) {

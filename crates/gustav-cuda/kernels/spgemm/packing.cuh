@@ -1,9 +1,9 @@
 // The kernels that pack B, see spgemm/packed.cuh.
 //
-// A warp packs a row of B in a tile. It begins with all entries in their first places. Banks with
-// too many then hand entries on, line by line: as second places of a line are its first ones turned,
-// a bank gives one entry at most and is given one. Which entry goes where depends on the pattern
-// alone.
+// A warp packs a row of B in a tile. All entries start in their first places. Banks with too many
+// then move entries to their second places, line by line: as the second places of a line are its
+// first ones rotated, a bank gives and receives at most one entry a line. The result depends on the
+// pattern alone.
 #pragma once
 #include "schedule/look_back.cuh"
 #include "spgemm/packed.cuh"
@@ -11,13 +11,13 @@
 namespace packing {
 
 constexpr u32 WARPS = 4;
-// Columns that a lane reads at once, and rows of a thread that counts pairs.
+// Columns that a lane loads together, and rows of a thread that counts pairs.
 constexpr u32 BATCH = 4, ROWS = 8;
-// Chunks of a tile that cannot be packed.
+// The number of chunks of a tile that cannot be packed.
 constexpr u32 NONE = 0xffffffffu;
-// Rounds over those lines, after which banks stay as they are.
+// Rounds over the doubled lines, after which balancing stops.
 constexpr u32 ROUNDS = GUSTAV_ROUNDS;
-// Lines between looks at whether there is anything left to do.
+// Lines between checks whether anything is left to do.
 constexpr u32 LOOK = 4;
 
 // A bit for every line.
@@ -34,30 +34,32 @@ typedef Lines<(LINES <= 32)>::Bits Bits;
 __device__ __forceinline__ u32 count(u32 bits) { return __popc(bits); }
 __device__ __forceinline__ u32 count(u64 bits) { return __popcll(bits); }
 
-// The entries of a bank, a lane's: those in first places and in second ones.
+// The entries of a bank, one bank a lane: the lines with an entry in the first and in the second
+// place.
 struct Bank {
     Bits first, second;
     u32 load;
 };
 
-// Hands entries on until no bank has more than `most`, if that works out.
+// Moves entries until no bank has more than `most`, if it can.
 __device__ __forceinline__ void balance(Bank &bank, u32 most) {
     const u32 lane = threadIdx.x % 32;
     for (u32 round = 0; round < ROUNDS; ++round) {
-        // At first from much to little, then wherever there may be room.
+        // The first round moves from fuller to emptier banks, later ones from full to any that is
+        // not.
         const auto gives = [&](u32 from, u32 to) {
             return round == 0 ? from >= to + 2 : from > most && to <= most;
         };
 #pragma unroll 4
         for (u32 line = 0; line < DOUBLED; ++line) {
             if (line % LOOK == 0 && !__any_sync(0xffffffffu, bank.load > most)) return;
-            const u32 turn = turn_of(line);
+            const u32 rotation = turn_of(line);
             const bool first = bank.first >> line & 1, second = bank.second >> line & 1;
             const u32 word = bank.load | (u32)first << 16 | (u32)second << 17;
-            // Entries in first places here have their second ones there, and those of whom here are
-            // the second places have their first ones behind.
-            const u32 there = __shfl_sync(0xffffffffu, word, lane + turn);
-            const u32 behind = __shfl_sync(0xffffffffu, word, lane - turn);
+            // Entries with their first place in this bank have the second one in bank `there`;
+            // those with their second place here have the first one in bank `behind`.
+            const u32 there = __shfl_sync(0xffffffffu, word, lane + rotation);
+            const u32 behind = __shfl_sync(0xffffffffu, word, lane - rotation);
             const u32 load_there = there & 0xffff, load_behind = behind & 0xffff;
             const bool leaves = first && gives(bank.load, load_there);
             const bool returns = there >> 17 & 1 && gives(load_there, bank.load);
@@ -77,8 +79,8 @@ __device__ __forceinline__ Sum value_of(const Value *row, u32 source) {
 
 }  // namespace packing
 
-// Where rows of B enter tiles, a warp a row. Rows whose columns do not increase get bounds that do not
-// either.
+// The position at which each tile begins in every row of B, one warp a row. Rows whose columns do
+// not increase get bounds that do not increase.
 extern "C" __global__ void __launch_bounds__(32 * packing::WARPS) bounds(const Packed p) {
     const Arguments &g = p.arguments;
     const u64 k = (u64)blockIdx.x * packing::WARPS + threadIdx.x / 32;
@@ -99,7 +101,7 @@ extern "C" __global__ void __launch_bounds__(32 * packing::WARPS) bounds(const P
             const u64 at = first + n * 32 + lane;
             if (at > end) break;
             falls |= at > begin && before[n] >= here[n];
-            // The tiles that begin behind the entry before and not behind this one.
+            // The tiles that begin after the previous entry and not after this one.
             const u32 next = at > begin ? (u32)before[n] / COLUMNS + 1 : 0;
             for (u32 tile = next; tile <= (u32)(here[n] / COLUMNS); ++tile)
                 p.bounds[tile * g.rows_b + k] = (u32)at;
@@ -110,8 +112,8 @@ extern "C" __global__ void __launch_bounds__(32 * packing::WARPS) bounds(const P
     for (u64 tile = lane; tile <= p.tiles; tile += 32) p.bounds[tile * g.rows_b + k] = tile == 0;
 }
 
-// Where rows of B are among the pairs of a tile, by a CTA, and how many chunks the tile has: NONE where
-// the columns of a row do not increase.
+// The first pair of every row of B in a tile, by one CTA, and the number of chunks of the tile:
+// NONE if the columns of a row do not increase.
 extern "C" __global__ void __launch_bounds__(1024) places(const Packed p) {
     const u64 rows = p.arguments.rows_b;
     for (u64 tile = blockIdx.x; tile < p.tiles; tile += gridDim.x) {
@@ -145,8 +147,8 @@ extern "C" __global__ void __launch_bounds__(1024) places(const Packed p) {
     }
 }
 
-// The first chunk of every tile from how many chunks tiles have, by one warp: all are zero where rows
-// do not increase, which the first tile tells.
+// The first chunk of every tile from the numbers of chunks, by one warp; all are zero where the
+// columns of a row do not increase, as the count of the first tile shows.
 extern "C" __global__ void __launch_bounds__(32) first_chunks(const Packed p) {
     const bool none = p.chunks[0] == packing::NONE;
     __syncwarp();
@@ -163,11 +165,11 @@ extern "C" __global__ void __launch_bounds__(32) first_chunks(const Packed p) {
     }
 }
 
-// Packs B: its values, or where they come from.
+// Packs B: its values, or their positions in B.
 extern "C" __global__ void __launch_bounds__(32 * packing::WARPS) pack(const Packed p) {
     using packing::Bits;
-    // Of the entries that are the n-th of their bank, where there are too many for all to have a
-    // group of their own: how many are before them, and their banks.
+    // For banks that stay too full: the number of entries before the n-th ones of all banks, and
+    // the mask of the banks that have an n-th.
     __shared__ u32 before[packing::WARPS][2 * LINES], banks[packing::WARPS][2 * LINES];
     __shared__ Bits firsts[packing::WARPS][32], seconds[packing::WARPS][32];
     const Arguments &g = p.arguments;
@@ -207,16 +209,17 @@ extern "C" __global__ void __launch_bounds__(32 * packing::WARPS) pack(const Pac
         }
         const bool even = most <= groups;
         if (even) {
-            // A lane is a bank.
+            // One bank a lane.
             for (u32 n = bank.load; n < slots / 32; ++n)
                 put(n * 32 + lane, PLACES + lane, NO_SOURCE);
         } else {
-            // What all banks have comes first. Then much and little in turn, as they fill a group.
+            // First those n that all banks have, then alternately many and few entries, which
+            // together fill a group.
             u32 sum = 0;
-            for (u32 turn = 0; turn < most; ++turn) {
-                const u32 rest = turn - min(turn, least);
+            for (u32 step = 0; step < most; ++step) {
+                const u32 rest = step - min(step, least);
                 const u32 later = rest % 2 == 0 ? least + rest / 2 : most - 1 - rest / 2;
-                const u32 n = turn < least ? turn : later;
+                const u32 n = step < least ? step : later;
                 const u32 mask = __ballot_sync(0xffffffffu, bank.load > n);
                 if (lane == 0) before[warp][n] = sum, banks[warp][n] = mask;
                 sum += __popc(mask);
@@ -242,7 +245,7 @@ extern "C" __global__ void __launch_bounds__(32 * packing::WARPS) pack(const Pac
     }
 }
 
-// Puts B's values to where they are packed, a warp a row in a tile.
+// Writes new values of B to their packed positions, one warp a row in a tile.
 extern "C" __global__ void __launch_bounds__(32 * packing::WARPS) values(const Packed p) {
     const Arguments &g = p.arguments;
     const u32 lane = threadIdx.x % 32;

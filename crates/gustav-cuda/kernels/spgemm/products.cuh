@@ -3,9 +3,9 @@
 //   nonzeros of A's row   a0        a1        a2        a3   ...
 //   lanes of a warp       0 1 2 3 | 4 5 6 7 | 8 9 .. | ...         a subgroup of lanes per row of B
 //
-// A warp reads as many nonzeros of A as it has lanes, with the bounds of their rows of B, and hands
-// them to its subgroups by shuffles. The first entries of the next row of B are on their way while one
-// is worked on. The warps of a CTA take nonzeros in turn.
+// A warp reads as many nonzeros of A as it has lanes, with the bounds of their rows of B, and
+// distributes them to its subgroups by shuffles. The first entries of the next row of B are loaded
+// ahead. The warps of a CTA take every WARPS-th nonzero.
 #pragma once
 #include "common/warp.cuh"
 #include "spgemm/arguments.cuh"
@@ -21,8 +21,9 @@ __device__ __forceinline__ u32 largest_of_groups(u32 value) {
     return value;
 }
 
-// Lanes of a subgroup, as a power of two: as many as a mean row of B fills, at most a warp, the same for
-// the thread groups of a warp; several warps of a CTA where rows are long and would not keep all busy.
+// Lanes of a subgroup, as a power of two: as many as a mean row of B fills, the same for all thread
+// groups of a warp. At most a warp, or several warps of a CTA if rows of B are long and too few for
+// all warps.
 template <int GROUP>
 __device__ __forceinline__ u32 log_lanes(u32 products, u32 nonzeros) {
     constexpr u32 LOG_GROUP = log2_of(GROUP), MOST = LOG_GROUP < 5 ? LOG_GROUP : 5;
@@ -35,8 +36,8 @@ __device__ __forceinline__ u32 log_lanes(u32 products, u32 nonzeros) {
 }
 
 // Calls `visit(column, a, b)` for every product of `count` nonzeros of A from `begin` on, and
-// `after_row()` after every row of B of each subgroup. Values are read where VALUES says so. Thread groups
-// smaller than a warp all go as many rounds as the longest needs, so that they stay together.
+// `after_row()` after every row of B of each subgroup. Values are read with VALUES. Thread groups
+// smaller than a warp all run as many rounds as the longest needs, for the shuffles.
 template <int GROUP, bool VALUES, class Visit, class AfterRow>
 __device__ __forceinline__ void each_product(const Arguments &g, u64 begin, u32 count, u32 thread,
                                              u32 log_lanes, Visit visit, AfterRow after_row) {
@@ -45,7 +46,7 @@ __device__ __forceinline__ void each_product(const Arguments &g, u64 begin, u32 
     const u32 most = largest_of_groups<GROUP>(count);
     const u32 lanes = 1u << log_lanes, subgroups = max(WIDTH >> log_lanes, 1u);
     const u32 sub = thread & (lanes - 1), subgroup = WARPS > 1 && lanes >= 32 ? 0 : lane >> log_lanes;
-    // Warps that share rows of B are a crew.
+    // A crew: warps that share rows of B.
     const u32 crews = WARPS == 1 ? 1 : min(WARPS, (u32)GROUP >> log_lanes);
     const u32 crew = WARPS == 1 ? 0 : thread / (GROUP / crews);
     for (u32 base = crew; base < most; base += WIDTH * crews) {

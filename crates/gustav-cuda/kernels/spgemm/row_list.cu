@@ -1,4 +1,4 @@
-// Puts the rows of a phase into its list, bin after bin; their bins have been counted.
+// Writes the list of a phase's rows, bin after bin, from the counts of the bins.
 #include "common/warp.cuh"
 #include "spgemm/arguments.cuh"
 
@@ -16,11 +16,11 @@ extern "C" __global__ void __launch_bounds__(BLOCK) list_rows(const Arguments g)
     for (u32 i = 0; i < ITEMS; ++i) {
         const u64 row = first + (u64)i * BLOCK + threadIdx.x;
         bin[i] = row < g.rows ? Cost::of(g.costs[row]).bin : BINS;
-        // Rows of a warp stay in order.
-        const u32 alike = __match_any_sync(0xffffffffu, bin[i]), leader = __ffs(alike) - 1;
+        // Rows of one bin in a warp keep their order.
+        const u32 same_bin = __match_any_sync(0xffffffffu, bin[i]), leader = __ffs(same_bin) - 1;
         place[i] = 0;
-        if (bin[i] < BINS && lane == leader) place[i] = atomicAdd(&count[bin[i]], (u32)__popc(alike));
-        place[i] = __shfl_sync(0xffffffffu, place[i], leader) + __popc(alike & warp::lanes_before());
+        if (bin[i] < BINS && lane == leader) place[i] = atomicAdd(&count[bin[i]], (u32)__popc(same_bin));
+        place[i] = __shfl_sync(0xffffffffu, place[i], leader) + __popc(same_bin & warp::lanes_before());
     }
     __syncthreads();
     if (threadIdx.x < 32) {

@@ -1,10 +1,10 @@
-// Rows of A with so many nonzeros that one CTA would be the last to finish: their nonzeros are cut
-// into chunks, a CTA each. A CTA adds the bits and sums of its chunk to those of the row in memory, and
+// Rows of A with so many nonzeros that a single CTA would finish late: their nonzeros are cut into
+// chunks, one a CTA. A CTA adds the bits and sums of its chunk to those of the row in memory, and
 // the last CTA of a row writes the row.
 //
 //   row of the bin   blockIdx.y      chunk of it   blockIdx.x
-//   slot             of every row bits of `words` words, and sums of their columns; both phases find
-//                    a row's by its number
+//   slot             of every row `words` words of bits, and sums of their columns; the
+//                    index is the row's number
 #pragma once
 #include "schedule/arrival.cuh"
 #include "spgemm/products.cuh"
@@ -17,7 +17,7 @@ struct Chunk {
     u32 count;
 };
 
-// By all threads of the CTA.
+// All threads of the CTA get the same.
 __device__ __forceinline__ Chunk own(const Arguments &g) {
     __shared__ u32 slot;
     const u32 row = row_of(g, blockIdx.y);
@@ -29,15 +29,15 @@ __device__ __forceinline__ Chunk own(const Arguments &g) {
     return {row, slot, begin + from, (u32)(to - from)};
 }
 
-// Lanes of a subgroup, fewer than fill a mean row of B: there are so few threads that each should have
-// loads of its own under way.
+// Lanes of a subgroup, as a power of two, fewer than a mean row of B fills: with so few threads,
+// each should have loads of its own in flight.
 template <int GROUP>
 __device__ __forceinline__ u32 log_lanes(const Arguments &g, const Chunk &chunk) {
     const u32 lanes = ::log_lanes<GROUP>(products_of(g, chunk.row) / gridDim.x, chunk.count);
     return lanes > 5 ? lanes : lanes > 3 ? lanes - 3 : 0;
 }
 
-// Sums of a row: of no more columns than there are.
+// The number of sums of a row, at most the number of columns.
 __device__ __forceinline__ u32 sums_of_a_row(const Arguments &g) {
     return (u32)min((u64)g.words * 32, g.columns);
 }
@@ -50,7 +50,7 @@ __device__ __forceinline__ Sum *sums_of(const Arguments &g, const Chunk &chunk) 
     return (Sum *)g.found_sums + (u64)chunk.slot * sums_of_a_row(g);
 }
 
-// Whether this CTA is the last of its row to arrive here.
+// Whether this CTA is the last of its row to arrive.
 __device__ __forceinline__ bool ends(const Arguments &g, const Chunk &chunk) {
     return arrival::is_last_cta(g.ended + chunk.slot, gridDim.x);
 }

@@ -1,4 +1,4 @@
-// Entries of every row of C: columns counted in a hash table or in a mask of bits.
+// Number of entries of every row of C: columns counted in a hash table or in a bit mask.
 //
 //   merged_few, merged_many   a thread: the merged rows of B
 //   tiny, small       a group of lanes, a warp: hash table
@@ -46,7 +46,7 @@ __device__ void count_by_merging(const Arguments &g) {
     if (here) put_size(g, row, found);
 }
 
-// Tables of at most 2^MOST places, twice as many as the row has products.
+// Tables of at most 2^MOST slots, twice as many as the row has products.
 template <int GROUP, int MOST>
 __device__ void count_in_table(const Arguments &g) {
     constexpr u32 GROUPS = BLOCK / GROUP;
@@ -92,7 +92,7 @@ __device__ void count_in_mask(const Arguments &g) {
         sync_group<GROUP>();
         each_product<GROUP, false>(g, begin, count, thread, lanes, [&](u32 c, Sum, Value) {
             const u32 at = c - (u32)first, bit = 1u << at % 32;
-            // Most bits of rows that shrink are set: neighbours then need not take turns.
+            // With many products per entry, most bits are set already: the check avoids atomics.
             if (at < span && (mask[at / 32] & bit) == 0) atomicOr(mask + at / 32, bit);
         });
         sync_group<GROUP>();
@@ -126,7 +126,8 @@ __device__ void count_in_chunks(const Arguments &g) {
     if (thread == 0) put_size(g, chunk.row, found);
 }
 
-// Threads have words of columns of their own, and stop when all their bits are set.
+// Every thread computes different words of the union, and stops at a word once all its bits are
+// set.
 template <int GROUP>
 __device__ void count_in_union(const Arguments &g) {
     constexpr u32 IN_FLIGHT = 8;

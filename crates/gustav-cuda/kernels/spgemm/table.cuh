@@ -1,4 +1,4 @@
-// Columns of a row in a hash table in shared memory: linear probing, a power of two of places.
+// Columns of a row in a hash table in shared memory: linear probing, a power of two of slots.
 #pragma once
 #include "common/types.cuh"
 
@@ -11,7 +11,7 @@ __device__ __forceinline__ u32 hash(u32 column, u32 log_places) {
     return column * 0x9e3779b1u >> (32 - log_places);
 }
 
-// The place of `column`, taken if it had none, which `added` tells.
+// The slot of `column`, which is inserted if absent; `added` says whether it was.
 __device__ __forceinline__ u32 find(u32 *keys, u32 log_places, u32 column, bool &added) {
     added = false;
     for (u32 at = hash(column, log_places);; at = (at + 1) & ((1u << log_places) - 1)) {

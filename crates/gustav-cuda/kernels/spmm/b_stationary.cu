@@ -1,23 +1,23 @@
-// b-stationary: C = alpha A B + beta C, A in CSR, B and C row-major. Ours.
+// b-stationary: C = alpha A B + beta C, A in CSR, B and C row-major. A kernel of Gustav.
 //
-// Idea: where rows of A need the same rows of B again and again, a tile of B stays in the shared memory
-// of a multiprocessor, and the segments of A's rows that lie in the tile stream past it.
+// Idea: where rows of A read the same rows of B again and again, a multiprocessor keeps a tile of B
+// in shared memory and streams through the segments of A's rows whose columns are in the tile.
 //
 //   grid.x -> multiprocessors, one CTA each     grid.y -> panels of PANEL columns
-//   CTA    -> partitions of tiles, one after another: STAGES tiles are held or on their way
-//   group  =  LANES threads: the next segment that nobody has taken, BATCH nonzeros at a time
+//   CTA    -> partitions of tiles, one after another: STAGES tiles are in shared memory or being copied
+//   group  =  LANES threads: takes the next segment of the tile, BATCH nonzeros at a time
 //
-// The nonzeros of a batch are loaded by the lanes of a group while the batch before is multiplied, and
-// lie in shared memory for all of them. Tiles come by the copy engine; the last warp that leaves one issues
-// the copies of the one that takes its place. Where there is no copy engine, or operands are not aligned for it,
-// threads copy a tile between barriers.
+// The lanes of a group load the nonzeros of a batch while the previous batch is multiplied, and
+// share them through shared memory. Tiles are fetched by bulk copies; the last warp that is done
+// with a tile issues the copies of the tile that replaces it. Without bulk copies, or if operands
+// are not aligned for them, threads copy a tile between barriers.
 //
 // A part of a row either
 //   SLOT     writes its sums to its slot, where the last to arrive adds the slots in their order: the same
 //            bits in every run;
-//   ROW      adds them to its row of C by reductions, after `b_stationary_prepare` has scaled that;
-//   CUT_ROW  adds them to sums of its row by reductions, of which `b_stationary_finish` makes C, and
-//            leaves zeros for the next time.
+//   ROW      adds them to its row of C by reductions, after `b_stationary_prepare` has scaled it;
+//   CUT_ROW  adds them to sums of its row by reductions, from which `b_stationary_finish` computes C
+//            and which it resets to zero for the next launch.
 //
 // Invariants: columns of a segment lie in its tile; no lane lacks columns of the first WHOLE tiles; VECTOR
 // divides columns, leading dimensions and the addresses of B and C; C does not overlap A or B.
@@ -35,7 +35,7 @@ constexpr int EACH = BATCH / LANES;  // nonzeros of a batch that a lane loads
 constexpr u32 ROW_BYTES = PANEL * sizeof(Value);
 constexpr bool BULK = ptx::HAS_BULK_COPY && VECTOR * sizeof(Value) == 16;
 constexpr int HELD = BULK ? STAGES : 1;
-// Nonzeros read at once by all lanes.
+// Nonzeros that every lane reads from shared memory in one step.
 constexpr int AT_ONCE = BATCH < 4 ? BATCH : 4;
 static_assert(SUBGROUPS == 1 && BATCH % LANES == 0 && BATCH % AT_ONCE == 0, "whole batches");
 
@@ -52,8 +52,8 @@ struct TilePartition {
     u64 first;  // index of the tile's first segment
     u32 tile;
     u32 count;  // segments of this partition
-    u32 from;   // of every `of` segments, those from here on
-    u32 width;  // as many
+    u32 from;   // of every `of` segments, the first one,
+    u32 width;  // and how many of them
     u32 of;
     u32 unused;
 };
@@ -62,10 +62,10 @@ struct TilePartition {
 
 using RowSegment = schedule::Segment<Position>;
 
-// A tile that is held or on its way, and what warps share about it.
+// A tile in shared memory or being copied, with the state that warps share.
 struct Held {
-    u64 full, empty;   // barriers: the tile is there, and all threads are done with it
-    u32 taken, left;  // segments that groups took, warps that are done
+    u64 full, empty;   // barriers: the tile has arrived, and all threads are done with it
+    u32 taken, left;  // segments taken by groups, warps that are done
     TilePartition partition;
 };
 
@@ -74,7 +74,7 @@ __device__ __forceinline__ u32 rows_of(const Arguments &args, const TilePartitio
     return left < args.rows ? (u32)left : args.rows;
 }
 
-// Columns of a panel that B has.
+// The columns of a panel within B.
 __device__ __forceinline__ u32 width_of(const Arguments &args, u64 column) {
     const u64 left = args.operands.columns - column;
     return left < PANEL ? (u32)left : PANEL;
@@ -91,7 +91,7 @@ __device__ __forceinline__ void issue(const Arguments &args, const TilePartition
     const u32 lane = threadIdx.x % 32, rows = rows_of(args, partition);
     const u32 bytes = width_of(args, column) * sizeof(Value);
     const Value *from = first_of(args, partition, column);
-    // Rows without anything between them are few long copies.
+    // Contiguous rows are copied together.
     const bool packed = bytes == ROW_BYTES && args.operands.ldb == PANEL;
     if (lane == 0) ptx::expect_copies(&held.full, rows * bytes);
     __syncwarp();
@@ -139,10 +139,10 @@ __device__ __forceinline__ void store(const Arguments &args, const RowSegment &s
     if (TARGET != SLOT || !segment.cut()) return;
     const u64 *cut = args.cut_rows + 3 * (u64)args.slot_rows[segment.target()];
     const Parts parts = {cut[0], cut[1], cut[1], 1, (u32)cut[2]};
-    fix_up(operands, parts, (u32)(segment.target() - cut[1]), span, 0, panel);
+    add_parts(operands, parts, (u32)(segment.target() - cut[1]), span, 0, panel);
 }
 
-// Adds AT_ONCE nonzeros of a batch of `count`, from number u on; ALL of them are there.
+// Adds nonzeros u .. u + AT_ONCE of a batch of `count`; with ALL, none of them is past the end.
 template <bool ALL>
 __device__ __forceinline__ void add(const u8 *held, const u8 *batch, int u, int count, const Span &span,
                                     Accum (&sum)[TILES][VECTOR]) {
@@ -173,8 +173,8 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 1)
     const int lane = threadIdx.x % 32, mine = threadIdx.x % LANES;
     u8 *const batch = shared + (HELD * tile_bytes + 127) / 128 * 128 + threadIdx.x / LANES * BATCH_BYTES;
 
-    // Where C is added to, the launch ahead is `b_stationary_prepare`, which has waited for B. What the host
-    // copied for the plan has been there since.
+    // If parts are added to C, the preceding launch is `b_stationary_prepare`, which has itself
+    // waited for B; the plan's arrays were copied before that.
     if (TARGET != ROW) ptx::wait_for_prerequisites();
     if (threadIdx.x < 32) {
         if (lane < HELD) {
@@ -189,16 +189,16 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 1)
             issue(args, args.partitions[i], column, shared + (i - begin) * tile_bytes, all[i - begin]);
     }
     __syncthreads();
-    // From here on C may be written.
+    // C may be written from here on.
     if (TARGET == ROW) ptx::wait_for_prerequisites();
 
     for (u32 i = begin; i < end; ++i) {
-        const u32 stage = (i - begin) % HELD, turn = (i - begin) / HELD;
+        const u32 stage = (i - begin) % HELD, phase = (i - begin) / HELD;
         Held &held = all[stage];
         u8 *const ring = shared + stage * tile_bytes;
         if constexpr (BULK) {
-            // Segments are counted anew once the copies of the tile have been issued.
-            if (turn > 0) ptx::wait(&held.full, turn);
+            // `taken` has been reset once the copies of the tile have arrived.
+            if (phase > 0) ptx::wait(&held.full, phase);
         } else {
             __syncthreads();
             const TilePartition partition = args.partitions[i];
@@ -209,8 +209,8 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 1)
         const u64 first_row = (u64)held.partition.tile * args.rows;
         const Span span(args.operands.columns, column + mine * VECTOR);
 
-        // The next segment that nobody has taken, for groups that want one: as listed, so that nothing waits
-        // for it before it begins.
+        // Takes the next segment of the tile, for groups with `wanted`. Its words are loaded as
+        // they are; nothing waits for the load until the segment begins.
         u32 next[4] = {};
         const auto take = [&](bool wanted) {
             u32 number = 0;
@@ -241,8 +241,8 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 1)
         load();
         Accum sum[TILES][VECTOR];
         clear(sum);
-        // Whoever found no segment waits as well: nobody must be two turns ahead.
-        if (BULK) ptx::wait(&held.full, turn);
+        // Groups without a segment wait as well: no thread may be two phases ahead.
+        if (BULK) ptx::wait(&held.full, phase);
         while (__any_sync(~0u, !segment.none())) {
             const Position left = segment.last > position ? segment.last - position : 0;
             const int count = left < BATCH ? (int)left : BATCH;
@@ -262,7 +262,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 1)
             __syncwarp();
             const int most = (int)ptx::largest((u32)count);
             int u = 0;
-            // Short values leave registers for the rows of several nonzeros at once.
+            // Values of 16 bits leave enough registers for the rows of several nonzeros.
             if constexpr (sizeof(Value) == 2) {
                 const int least = BATCH - (int)ptx::largest((u32)(BATCH - count));
                 for (; u + AT_ONCE <= least; u += AT_ONCE) add<true>(ring, batch, u, count, span, sum);
@@ -277,12 +277,12 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 1)
             ptx::arrive(&held.empty);
             __syncwarp();
             u32 before = 0;
-            // From zero again at the last.
+            // Wraps to zero at the last warp.
             if (lane == 0) before = atomicInc(&held.left, BLOCK / 32 - 1);
             before = __shfl_sync(~0u, before, 0);
             if (before == BLOCK / 32 - 1 && i + HELD < end) {
-                // All have arrived: what they read is theirs no more.
-                ptx::wait(&held.empty, turn);
+                // All threads have arrived, so the tile can be overwritten.
+                ptx::wait(&held.empty, phase);
                 if (lane == 0) held.taken = 0;
                 __syncwarp();
                 issue(args, args.partitions[i + HELD], column, ring, held);
@@ -314,7 +314,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK) b_stationary_prepare(const A
     });
 }
 
-// Makes cut rows of C of their sums.
+// Computes the cut rows of C from their sums.
 extern "C" __global__ void __launch_bounds__(BLOCK) b_stationary_finish(const Arguments args) {
     ptx::wait_for_prerequisites();
     each_vector(args, [&](u64 number, u64 row, u64 j) {

@@ -1,15 +1,16 @@
-// even-shares: C = alpha A B + beta C, A in CSR, B and C row-major. Ours.
+// even-shares: C = alpha A B + beta C, A in CSR, B and C row-major. A kernel of Gustav.
 //
-// Idea: nothing is prepared for a pattern. Every group of lanes takes an equal partition of rows' starts
-// and nonzeros (schedule/even_shares.cuh), finds where it begins by a search, and walks its nonzeros
-// across the ends of rows, so that short rows keep as many loads of B in flight as long ones.
+// Idea: no preparation for a pattern. Every group of lanes takes an equal partition of row starts
+// and nonzeros (schedule/even_shares.cuh), finds its beginning by a search, and walks its nonzeros
+// across row ends, so that short rows keep as many loads of B in flight as long ones.
 //
 //   grid.x -> partitions, BLOCK / LANES a CTA     grid.y -> panels of PANEL columns
 //   partition  |        | whole rows ...                  |       |
 //              | a row's end, its start elsewhere       | a row's start, its end elsewhere
 //
-// A row inside a partition goes straight to C. Of a row in several partitions, each puts its sum aside, in
-// the slots 2 p (the row began before) and 2 p + 1 of partition p, and the last to arrive adds them, in order.
+// A row inside a partition is written to C. For a row in several partitions, each writes its
+// partial sum to slot 2 p (if the row began before partition p) or 2 p + 1, and the last to arrive
+// adds the slots, in order.
 //
 // Invariants: those of spmm/group.cuh; SUBGROUPS is 1.
 #include "ptx/dependents.cuh"
@@ -21,7 +22,7 @@ static_assert(SUBGROUPS == 1, "one group walks one partition");
 
 #include "gustav_cuda::spmm::even_shares::Arguments"
 
-// The open row of a walk.
+// The row that the walk is in.
 struct Row {
     Position at;    // its number
     Position last;  // one past its last nonzero
@@ -29,13 +30,13 @@ struct Row {
     bool open;      // it has items in the partition that have not been closed
 };
 
-// Fixes up the row `row`, of which `partition` has a part.
+// Fixes up row `row`, of which `partition` has a part.
 __device__ __forceinline__ void fix_up_row(const Operands &args, u64 partition, u64 row,
                                            const Span &span, u64 panel) {
     const u64 begin = ((u64)__ldg(args.offsets + row) + row) >> WORK_BITS;
     const u64 end = ((u64)__ldg(args.offsets + row + 1) + row) >> WORK_BITS;
     const Parts parts = {row, 2 * begin + 1, 2 * begin, 2, (u32)(end - begin + 1)};
-    fix_up(args, parts, (u32)(partition - begin), span, 0, panel);
+    add_parts(args, parts, (u32)(partition - begin), span, 0, panel);
 }
 
 // One partition in one panel; `first` is its first row.
@@ -45,19 +46,19 @@ __device__ __forceinline__ void multiply(const Arguments &arguments, u64 partiti
     const Position from = (Position)partition << WORK_BITS, to = from + ((Position)1 << WORK_BITS);
     const Position nonzeros = args.nonzeros, rows = arguments.rows;
     const Position start = __ldg(args.offsets + first);
-    const bool begun = start + first < from;  // in a partition before
+    const bool begun = start + first < from;  // in an earlier partition
     const Position entry = begun ? from - first - 1 : start;
     const Span span(args.columns, column);
     const Value *b = args.b + column;
 
     Accum sum[TILES][VECTOR];
     clear(sum);
-    // The end of a row, or of the last one.
+    // The end of row `r`, clamped to the last row.
     const auto end_of = [&](Position r) {
         return (Position)__ldg(args.offsets + (r + 1 < rows ? r + 1 : rows));
     };
     Row row = {first, end_of(first), end_of(first + 1), true};
-    // Nonzeros before it may be the partition's, as far as is known in the open row.
+    // An upper bound of the partition's nonzeros, from the number of the current row.
     const auto bound = [&] {
         const Position items = to - 1 - row.at;
         return items < nonzeros ? items : nonzeros;
@@ -113,7 +114,7 @@ __device__ __forceinline__ void multiply(const Arguments &arguments, u64 partiti
     }
     const bool goes_on = row.open && !(begun && row.at == first);
     if (row.open) aside(2 * partition + (goes_on ? 1 : 0));
-    // Both ends in one loop: it is much code, and rarely runs.
+    // A loop, so that this large and rarely executed code exists once.
 #pragma unroll 1
     for (int end = 0; end < 2; ++end)
         if (end == 0 ? begun : goes_on)
@@ -126,7 +127,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT / BLOCK)
     const u64 partition = (u64)blockIdx.x * (BLOCK / LANES) + threadIdx.x / LANES;
     if (partition >= args.partitions) return;
     const int lane = threadIdx.x % LANES;
-    const u32 group = (LANES == 32 ? ~0u : (1u << LANES % 32) - 1) << threadIdx.x % 32 / LANES * LANES;
+    const u32 group = warp::lanes_of_group<LANES>();
     const Operands &operands = args.operands;
     const Position first = schedule::row_of_item<LANES, Position>(
         operands.offsets, args.rows, operands.nonzeros, (Position)partition << WORK_BITS, lane, group);

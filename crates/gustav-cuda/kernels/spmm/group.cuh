@@ -11,7 +11,9 @@
 // in every run.
 #pragma once
 #include "common/epilogue.cuh"
+#include "common/warp.cuh"
 #include "schedule/arrival.cuh"
+#include "schedule/fix_up.cuh"
 #include "spmm/sums.cuh"
 #include "tile/span.cuh"
 
@@ -266,13 +268,6 @@ struct Parts {
     }
 };
 
-// Adds up the parts of a cut row, FAN at a time: of the groups that bring the parts of one node of
-// the tree, the last adds them in their order and brings the sum one level up. Which group that is
-// depends on the run, the order of the sums does not.
-constexpr int FAN_BITS = 5;
-constexpr int FAN = 1 << FAN_BITS;
-constexpr int LEVELS = 6;
-
 // The operands of product `index` of a batch, whose columns take so many panels.
 __device__ __forceinline__ Operands of_batch(const Operands &all, u64 index, u64 panels) {
     Operands one = all;
@@ -280,26 +275,23 @@ __device__ __forceinline__ Operands of_batch(const Operands &all, u64 index, u64
     one.b += index * all.next_b;
     one.c += index * all.next_c;
     one.partials += index * all.slots * all.columns;
-    one.arrivals += index * panels * all.slots * LEVELS;
+    one.arrivals += index * panels * all.slots * fix_up::LEVELS;
     return one;
 }
 
 // Slots read at once: one where registers are few, and other work hides the wait.
 constexpr int FIX_UP_LOADS = CHUNK > 2 ? 4 : 1;
 
-__device__ __forceinline__ void fix_up(const Operands &args, const Parts &parts, u32 part,
+// Brings a part of a cut row, and adds up what it is the last part of.
+__device__ __forceinline__ void add_parts(const Operands &args, const Parts &parts, u32 part,
                                        const Span &span, int sub, u64 panel) {
     const int first_lane = threadIdx.x % 32 / GROUP * GROUP;
-    const u32 group = (GROUP == 32 ? ~0u : (1u << GROUP % 32) - 1) << first_lane;
-    for (int level = 0, shift = 0;; ++level, shift += FAN_BITS) {
-        // Of 2^shift parts each, as many as there are; those of this node begin at `begin`.
-        const u32 brought = (parts.count + (1u << shift) - 1) >> shift;
-        const u32 begin = part >> shift >> FAN_BITS << FAN_BITS;
-        const int children = brought - begin < FAN ? (int)(brought - begin) : FAN;
-        const u64 node = parts.slot((u64)begin << shift);
-        u32 *const arrivals = args.arrivals + (panel * args.slots + node) * LEVELS + level;
-        if (!arrival::is_last(arrivals, children, group, first_lane)) return;
-        const bool top = brought <= FAN;
+    const u32 group = warp::lanes_of_group<GROUP>();
+    for (int level = 0;; ++level) {
+        const fix_up::Node node(parts.count, part, level);
+        const u64 slot = parts.slot(node.part(0));
+        u32 *const arrivals = args.arrivals + (panel * args.slots + slot) * fix_up::LEVELS + level;
+        if (!arrival::is_last(arrivals, node.children, group, first_lane)) return;
         // One tile after another: this must not cost the main loop registers.
 #pragma unroll 1
         for (int k = 0; k < TILES; ++k) {
@@ -309,15 +301,15 @@ __device__ __forceinline__ void fix_up(const Operands &args, const Parts &parts,
 #pragma unroll
             for (int v = 0; v < VECTOR; ++v) sum[v] = Reduction::zero();
 #pragma unroll FIX_UP_LOADS
-            for (int c = sub; c < children; c += SUBGROUPS)
-                if (live) add_aside(args, parts.slot((u64)(begin + c) << shift), j, sum);
+            for (int c = sub; c < node.children; c += SUBGROUPS)
+                if (live) add_aside(args, parts.slot(node.part(c)), j, sum);
             add_subgroups(sum, group);
             if (sub != 0 || !live) continue;
-            if (top)
+            if (node.is_root)
                 finish_sums(args, sum, parts.row, j);
             else
-                put_aside(args, node, j, sum);
+                put_aside(args, slot, j, sum);
         }
-        if (top) return;
+        if (node.is_root) return;
     }
 }

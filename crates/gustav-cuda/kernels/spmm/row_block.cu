@@ -1,14 +1,14 @@
-// row-block: C = alpha A B + beta C, A in CSR, B and C row-major. Ours.
+// row-block: C = alpha A B + beta C, A in CSR, B and C row-major. A kernel of Gustav.
 //
 // Idea: consecutive rows with the same or nearly the same columns share every load of B. A block is
 // ROWS consecutive rows; its entries are the union of their columns, each with the rows that have
-// it (schedule/row_blocks.cuh). A row without an entry is left out of its sum, never multiplied by
-// zero.
+// it (schedule/row_blocks.cuh). A row that lacks an entry's column skips it; nothing is multiplied
+// by zero.
 //
 //   grid.x -> blocks, BLOCK / GROUP a CTA     grid.y -> panels of PANEL columns
 //   group  =  SUBGROUPS subgroups of LANES threads, inside one warp
 //   subgroup s takes chunks s, s + SUBGROUPS, ... of LANES entries; sums are reduced by shuffles
-//   lane l reads entry l of a chunk and the values of its rows, one chunk ahead, and lays them out
+//   lane l reads entry l of a chunk and the values of its rows, one chunk ahead, and stores them
 //   in shared memory; then, entry after entry, it holds columns (k LANES + l) VECTOR + 0..VECTOR-1
 //   for k < TILES of every row of the block
 //
@@ -49,14 +49,14 @@ using Union = schedule::BlockEntry<Word, ROWS>;
 
 #include "gustav_cuda::spmm::row_block::BlockOperands"
 
-// An entry with the values of its rows, as it lies in shared memory: read 16 bytes at a time.
+// An entry with the values of its rows in shared memory, read 16 bytes at a time.
 constexpr int STAGED = (int)(sizeof(Word) + ROWS * sizeof(Accum));
 struct alignas(STAGED <= 8 ? 8 : 16) Staged {
     Accum value[ROWS];
     Word entry;
 };
 
-// A block of rows: where its entries and positions are, and how many entries there are.
+// A block of rows: where its entries and positions begin, and the number of entries.
 struct Header {
     u64 start;
     u64 positions;
@@ -69,7 +69,7 @@ __device__ __forceinline__ Header read_header(const BlockOperands &args, u64 blo
     return {start, start / LANES + block, __ldg(args.counts + block)};
 }
 
-// Entry `lane` of a chunk, and the values of its rows; one without rows past the end.
+// Entry `lane` of a chunk with the values of its rows; past the end, an entry without rows.
 __device__ __forceinline__ Staged read_entry(const BlockOperands &args, const Header &block, u32 chunk,
                                              int lane) {
     Staged staged;
@@ -141,8 +141,8 @@ __device__ __forceinline__ void store(const BlockOperands &args, u64 block, cons
         }
 }
 
-// One group's block in one panel. The groups of a warp go chunk by chunk together; the next chunk
-// is read while this one is summed.
+// One group's block in one panel. The groups of a warp step through chunks together; the next chunk
+// is loaded while this one is summed.
 __device__ __forceinline__ void multiply(const BlockOperands &args, u64 block, const Header &header,
                                          u64 column, int sub, Staged *stage) {
     const Span span(args.columns, column);
@@ -172,7 +172,7 @@ __device__ __forceinline__ void multiply(const BlockOperands &args, u64 block, c
 extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT / BLOCK)
     row_block(const __grid_constant__ BlockOperands args) {
     ptx::wait_for_prerequisites();
-    // One place more a subgroup: those of one warp read from different banks.
+    // One element of padding a subgroup, so that the subgroups of a warp read different banks.
     __shared__ Staged stage[BLOCK / LANES][LANES + 1];
     const u64 block = (u64)blockIdx.x * (BLOCK / GROUP) + threadIdx.x / GROUP;
     const Header header = read_header(args, block);

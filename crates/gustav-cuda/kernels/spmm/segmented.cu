@@ -1,8 +1,8 @@
-// segmented: C = alpha A B + beta C, A in CSR, B and C row-major. Ours.
+// segmented: C = alpha A B + beta C, A in CSR, B and C row-major. A kernel of Gustav.
 //
-// Idea: every segment (a row, or at most S nonzeros of a long row) is summed by a group of
-// threads that holds all columns of a panel of C in registers, so that A is read once per panel
-// and B in 16-byte pieces.
+// Idea: every segment (a row, or at most S nonzeros of a long row) is summed by a group of threads
+// that holds all columns of a panel of C in registers, so that A is read once per panel and B in
+// loads of 16 bytes.
 //
 //   grid.x -> segments, BLOCK / GROUP a CTA     grid.y -> panels of PANEL columns, of every product of a batch
 //   subgroup s takes chunks s, s + SUBGROUPS, ... of CHUNK nonzeros; sums are reduced by shuffles
@@ -13,8 +13,8 @@
 // order (the same bits in every run), or adds them to C by reductions, after `segmented_prepare` has
 // scaled C.
 //
-// Max and min take a product in place of the sum, and may tell which nonzero won: see spmm/sums.cuh. The gradient of
-// B is a sum over what nonzeros won: FILTERED.
+// Max and min keep one product in place of a sum, and can record which nonzero won: see
+// spmm/sums.cuh. FILTERED: the gradient of B, a sum over the elements that each nonzero won.
 //
 // Invariants: no lane lacks columns of the first WHOLE tiles; VECTOR divides columns, leading dimensions and
 // the addresses of B and C; C does not overlap A or B.
@@ -23,18 +23,18 @@
 #include "spmm/group.cuh"
 #include "spmm/segments_per_group.cuh"
 
-constexpr int STAGES = GUSTAV_STAGES;  // of the pipeline: chunks of rows of B in shared memory
-constexpr bool EARLY = GUSTAV_EARLY;  // a segment's part of A is asked for at once
+constexpr int STAGES = GUSTAV_STAGES;  // chunks of rows of B in the pipeline through shared memory
+constexpr bool EARLY = GUSTAV_EARLY;  // prefetch the segment's part of A
 constexpr bool LIST = GUSTAV_LIST;
 constexpr bool SEVERAL = GUSTAV_SEVERAL;  // whether a group takes several segments, one after another
-constexpr bool ORDERED = GUSTAV_ORDERED;  // whole rows as listed
+constexpr bool ORDERED = GUSTAV_ORDERED;  // whole rows in the order of a list
 
 using Segment = schedule::Segment<Position>;
 
 constexpr int STEP = CHUNK * SUBGROUPS;
 static_assert(!FILTERED || (STAGES == 0 && !SEVERAL), "only rows of B in registers are filtered");
 
-// Rows of B pass through shared memory where the chip can copy there by itself.
+// Rows of B pass through shared memory if the chip has asynchronous copies.
 constexpr bool STAGED = STAGES > 0 && ptx::HAS_ASYNC_COPY && VECTOR * sizeof(Value) >= 4;
 using Stage = tile::Pack<Value, VECTOR>;
 constexpr int DEPTH = STAGED ? STAGES : 1;
@@ -72,7 +72,8 @@ __device__ __forceinline__ void store(const Operands &args, const Segment &s,
     }
 }
 
-// Sums a segment through registers; the next chunk of A is loaded before this one is used.
+// Sums a segment with rows of B in registers; the next chunk of A is loaded before this one is
+// used.
 __device__ __forceinline__ void sum_direct(const Operands &args, const Value *b, const Span &span,
                                            Position first, Position last, Position position,
                                            Sum (&sum)[TILES][VECTOR]) {
@@ -99,8 +100,8 @@ __device__ __forceinline__ void sum_direct(const Operands &args, const Value *b,
     }
 }
 
-// Sums a segment through shared memory, a pipeline of STAGES chunks of rows of B: more than
-// registers hold. A lane reads only what it copied itself.
+// Sums a segment with rows of B in shared memory, a pipeline of STAGES chunks, more than registers
+// hold. A lane reads only what it copied itself, so no barriers are needed.
 __device__ __forceinline__ void sum_staged(const Operands &args, const Value *b, const Span &span,
                                            Position first, Position last, Position position,
                                            Stage *stage, Sum (&sum)[TILES][VECTOR]) {
@@ -165,7 +166,7 @@ __device__ __forceinline__ void multiply(const Arguments &args, const Operands &
     const Span span(operands.columns, column);
     Sum sum[TILES][VECTOR];
     clear(sum);
-    // A lane past the last column has nothing to sum, but takes part in the shuffles.
+    // A lane past the last column has nothing to sum but takes part in the shuffles.
     const Position last = span.has(0) ? s.last : 0;
     const Position position = (s.first & ~(Position)(CHUNK - 1)) + sub * CHUNK;
     const Value *b = operands.b + column;
@@ -179,15 +180,16 @@ __device__ __forceinline__ void multiply(const Arguments &args, const Operands &
     if (!LIST || GUSTAV_REDUCE || !s.cut()) return;
     const u64 *cut = args.cut_rows + 3 * (u64)args.slot_rows[s.target()];
     const Parts parts = {cut[0], cut[1], cut[1], 1, (u32)cut[2]};
-    fix_up(operands, parts, (u32)(s.target() - cut[1]), span, sub, panel);
+    add_parts(operands, parts, (u32)(s.target() - cut[1]), span, sub, panel);
 }
 
-// Panels of the products of a batch follow one another.
+// Panels are numbered through the products of a batch.
 __device__ __forceinline__ bool is_panel(const Arguments &args, u64 panel) {
     return BATCHED ? panel < args.panels * args.batch : panel * PANEL < args.operands.columns;
 }
 
-// Has `take` the operands of the product that `panel` belongs to, and which of its panels that is.
+// Calls `take` with the operands of the product that `panel` belongs to and the number of the panel
+// in that product.
 template <class Take>
 __device__ __forceinline__ void in_batch(const Arguments &args, u64 panel, Take take) {
     if constexpr (BATCHED)
@@ -200,7 +202,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT / BLOCK)
     segmented(const __grid_constant__ Arguments args) {
     ptx::wait_for_prerequisites();
     if constexpr (SEVERAL) {
-        // The first segments are parts of cut rows and long rows: a group has one of them.
+        // The first segments are parts of cut rows and long rows, one a group.
         if (blockIdx.x >= args.single) {
             const Position before = args.single + (blockIdx.x - args.single) * args.segments_per_group;
             const auto at = [&](Position i) { return segment(args, i); };

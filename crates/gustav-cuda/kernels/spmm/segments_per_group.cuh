@@ -1,20 +1,21 @@
-// Several segments for every group, one after another: while one is summed, the nonzeros of the next, one
-// a lane, and the place of the one after it are on their way, so that a group waits for rows of B alone.
+// Several segments for every group, one after another. While one is summed, the nonzeros of the
+// next (one a lane) and the bounds of the one after it are loaded, so that a group waits only for
+// rows of B.
 //
 //   segment k of group g  =  base + k GROUPS + g
 //
-// so that a CTA is among neighbours of the list all the time and meets their rows of B in L1. All
+// so that the groups of a CTA work on neighbours in the list and share their rows of B in L1. All
 // segments are whole rows.
 //
-// Lanes pass their nonzeros on by shuffles. The groups of a warp go together, at the pace of the longest.
+// Nonzeros are broadcast by shuffles. The groups of a warp iterate together, as often as the longest needs.
 #pragma once
 #include "schedule/segments.cuh"
 #include "spmm/group.cuh"
 
-// Nonzeros whose rows of B are in flight at once, and those that the lanes of a group hold: a multiple of it.
+// Nonzeros whose rows of B are loaded together, and the number that the lanes of a group hold, a multiple of that.
 constexpr int IN_FLIGHT = GUSTAV_IN_FLIGHT < LANES ? GUSTAV_IN_FLIGHT : LANES;
 constexpr int BATCH = LANES / IN_FLIGHT * IN_FLIGHT;
-constexpr bool FETCH = GUSTAV_FETCH;   // the row of B of a segment's last nonzero is asked for in L2
+constexpr bool FETCH = GUSTAV_FETCH;   // prefetch the row of B of a segment's last nonzero to L2
 
 // A lane's nonzero.
 struct Held {
@@ -31,7 +32,8 @@ __device__ __forceinline__ Held hold(const Operands &args, Position position, Po
     return held;
 }
 
-// Where neighbouring rows read neighbouring rows of B, its last is the one that nobody has read before.
+// Prefetches the row of B of the last nonzero: if neighbouring rows of A read neighbouring rows of B, it is the only
+// one that is not in a cache yet.
 __device__ __forceinline__ void fetch_last(const Operands &args, const Held &held, u64 count,
                                            u32 panel) {
     const u64 last = count < BATCH ? count : BATCH;
@@ -41,8 +43,8 @@ __device__ __forceinline__ void fetch_last(const Operands &args, const Held &hel
     ptx::prefetch(from, (left < PANEL ? left : PANEL) * sizeof(Value), 0, 1);
 }
 
-// The longest of a warp. One instruction has it for 32 bits, after which the compiler knows that it is the
-// same for all lanes.
+// The largest count of a warp. For 32 bits there is one instruction, whose result the compiler
+// knows to be uniform.
 template <class T>
 __device__ __forceinline__ T longest(T mine) {
 #if __CUDA_ARCH__ >= 800
@@ -53,7 +55,7 @@ __device__ __forceinline__ T longest(T mine) {
     return mine;
 }
 
-// Sums the nonzeros from `first` to `last`, of which every lane holds one of the first LANES.
+// Sums the nonzeros from `first` to `last`; each lane already holds one of the first BATCH.
 __device__ __forceinline__ void sum_held(const Operands &args, const Value *b, const Span &span,
                                          Position first, Position last, Held held,
                                          Sum (&sum)[TILES][VECTOR]) {
@@ -62,7 +64,7 @@ __device__ __forceinline__ void sum_held(const Operands &args, const Value *b, c
     for (Position done = 0; done < most; done += BATCH) {
         const Held next = hold(args, mine + done + BATCH, last);
         const int here = most - done < BATCH ? (int)(most - done) : BATCH;
-        // Of this group's own, which may have none left.
+        // The nonzeros of this group, which may have none left.
         const int own = done > count ? 0 : count - done < BATCH ? (int)(count - done) : BATCH;
         for (int from = 0; from < here; from += IN_FLIGHT) {
             int left = own - from;
@@ -80,8 +82,8 @@ __device__ __forceinline__ void sum_held(const Operands &args, const Value *b, c
                     if (u < left && span.has(k))
                         row[u][k] = tile::load<Value, VECTOR>(at + k * LANES * VECTOR);
             }
-            // Hides that the next conditions are the last ones: loads and sums must not become one
-            // branch, in which lanes would part ahead of the shuffles.
+            // Hides that the conditions of the sums are those of the loads: the compiler must not
+            // merge them into one branch, as lanes would diverge before the shuffles.
             asm volatile("" : "+r"(left));
 #pragma unroll
             for (int u = 0; u < IN_FLIGHT; ++u)
@@ -101,7 +103,7 @@ __device__ __forceinline__ void sum_held(const Operands &args, const Value *b, c
 }
 
 // The `count` segments of this thread's group in one panel, the first of which is segment `base`.
-// `segment(i)` is the i-th of the list or none.
+// `segment(i)` is the i-th of the list, or none.
 template <class At>
 __device__ __forceinline__ void sum_segments(const Operands &args, Position base, u32 count, u32 panel,
                                              At segment) {

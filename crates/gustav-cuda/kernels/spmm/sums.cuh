@@ -1,12 +1,12 @@
-// What a lane holds of an element of C while its row is summed: a sum over the semiring; or, where winners are
-// asked for, the product that max or min takes with the position of its nonzero in A.
+// A lane's partial result for an element of C: a sum over the semiring; or, if winners are
+// requested, the product chosen by max or min and the position of its nonzero in A.
 //
-// A sum of the latter kind that holds no product has the worst value and no position. What is not better
-// than that was won by the first nonzero of its row.
+// Of the latter kind, an empty one has the worst value and no position. If no product is better
+// than the worst value, the first nonzero of the row is the winner.
 #pragma once
 #include "common/semiring.cuh"
 
-// Over the semiring S, with positions of type P, which sums have no use for.
+// Sums over the semiring S; the positions, of type P, are not used.
 template <class S, class A, class P>
 struct Sums {
     using Sum = A;
@@ -24,7 +24,8 @@ struct Candidate {
     P position;
 };
 
-// Of max-times or min-times, S. Among equals, and among NaN, the lowest position wins.
+// Winners of S, which is max-times or min-times. Among equals, and among NaN, the lowest position
+// wins.
 template <class S, class A, class P>
 struct Winners {
     using Sum = Candidate<A, P>;
@@ -34,7 +35,7 @@ struct Winners {
         const bool ties = !S::beats(a.value, b.value) && b.position < a.position;
         return S::beats(b.value, a.value) || ties ? b : a;
     }
-    // A lane takes nonzeros in their order: of equals the sum has the first.
+    // A lane visits nonzeros in order, so of equals the first is kept.
     static __device__ __forceinline__ Sum mul_add(A a, A b, P position, const Sum &sum) {
         const A product = times(a, b);
         return S::beats(product, sum.value) ? Sum{product, position} : sum;

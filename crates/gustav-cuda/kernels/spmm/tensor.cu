@@ -1,23 +1,24 @@
-// tensor: C = alpha A B + beta C, A in CSR, B and C row-major, on tensor cores. Ours.
+// tensor: C = alpha A B + beta C, A in CSR, B and C row-major, on tensor cores. A kernel of Gustav.
 //
-// Idea: eight consecutive rows and one column that any of them has are an 8 x 1 vector. Sixteen such
-// vectors of one block of rows are a factor of a matrix instruction, and sixteen columns of the
-// sixteen rows of B that they name are the other: C^T (16 x 8) += B^T (16 x 16) A^T (16 x 8). A block
-// of rows reads every row of B that it needs once.
+// Idea: a column that occurs in any of eight consecutive rows makes an 8 x 1 vector. Sixteen such
+// vectors of one block of rows are one operand of an MMA instruction, and sixteen columns of the
+// sixteen corresponding rows of B the other: C^T (16 x 8) += B^T (16 x 16) A^T (16 x 8). A block of
+// rows reads every row of B that it needs once.
 //
 //   grid.x -> blocks of 8 rows, SUBGROUPS warps each     grid.y -> panels of PANEL columns
 //   warp   =  chunks w, w + SUBGROUPS, ... of 16 entries of a block (schedule/row_blocks.cuh)
 //   lane (g, t) = (lane / 4, lane % 4)
-//     brings VECTOR neighbours from column (8 p + g) VECTOR on, p < PIECES, of four rows of B
+//     has VECTOR columns from (8 p + g) VECTOR on, p < VECTORS, of four rows of B
 //     finds  the values of row g for those four by counting the bits before them
 //     sums   the same columns of C, for rows 2t and 2t + 1
 //
-// Which columns the instruction takes for neighbours is its caller's choice: two of a lane's own, so
-// that its sums go straight to C. Rows of B are loaded by eight neighbouring lanes each, which L1 gives
-// by the line, and change lanes by shuffles.
+// The columns of C may be assigned to the instruction's rows in any order; here two columns of one
+// lane are adjacent, so that its sums are stored directly. Eight neighbouring lanes load a row of
+// B, a coalesced access, and shuffles move the values to the lanes that need them.
 //
-// A row without an entry multiplies by zero, which makes NaN of infinity and NaN alone: sums that end
-// as NaN are summed again from the row's own nonzeros. The warps of a block add up in their order.
+// A row that lacks an entry's column multiplies by zero, which is wrong only for infinity and NaN:
+// sums that end as NaN are recomputed from the row's own nonzeros. The sums of a block's warps are
+// added in order.
 //
 // Invariants: as segmented.cu.
 #include "common/epilogue.cuh"
@@ -44,39 +45,39 @@ constexpr int RESIDENT = GUSTAV_RESIDENT;  // threads of a multiprocessor that r
 constexpr int BLOCK = WARPS * 32;
 constexpr int ROWS = 8;
 constexpr int CHUNK = 16;
-constexpr int ALONG = CHUNK / 4;       // entries of a chunk that are a lane's
-constexpr int HELD = PANEL / 8;        // columns that are a lane's
-constexpr int PIECES = HELD / VECTOR;  // of so many neighbours
+constexpr int ALONG = CHUNK / 4;       // entries of a chunk a lane
+constexpr int HELD = PANEL / 8;        // columns a lane
+constexpr int VECTORS = HELD / VECTOR;  // vectors a lane
 static_assert(HELD % 2 == 0 && HELD % VECTOR == 0 && WARPS % SUBGROUPS == 0, "whole tiles, whole blocks");
 
 using Union = schedule::BlockEntry<Word, ROWS>;
-// VECTOR neighbours as the words that are loaded: taken apart, they would be put together again.
+// VECTOR values as 32-bit words, as the MMA instruction takes words, not single values.
 constexpr int BYTES = VECTOR * sizeof(Value);
-struct Piece {
+struct Words {
     u32 word[BYTES < 4 ? 1 : BYTES / 4];
 };
-// Column i of a lane in its two rows: [i / 2][i % 2 * 2 + 0..1], as the instructions leave them.
+// Column i of a lane in its two rows: [i / 2][i % 2 * 2 + 0..1], the layout of the instructions.
 using Sums = Accum[HELD / 2][4];
 
 #include "gustav_cuda::spmm::tensor::Arguments"
 
-// Lane (g, t) in the instruction, and (t, g) when it loads.
+// Coordinates of a lane in the instruction (g, t), and for loads (t, g).
 __device__ __forceinline__ int in_product_g() { return threadIdx.x % 32 / 4; }
 __device__ __forceinline__ int in_product_t() { return threadIdx.x % 4; }
 __device__ __forceinline__ int in_loads_g() { return threadIdx.x % 8; }
 __device__ __forceinline__ int in_loads_t() { return threadIdx.x % 32 / 8; }
-// The lane that loads what this one brings to the instruction.
+// The lane that loads the B operand of this one.
 __device__ __forceinline__ int loader() { return in_product_t() * 8 + in_product_g(); }
 
-// Place in a chunk of entry `i` of the lanes with `t`.
+// The index in a chunk of entry `i` of the lanes with `t`.
 __device__ __forceinline__ int along_k(int t, int i) {
     return sizeof(Value) == 2 ? 2 * t + i % 2 + i / 2 * 8 : t + 4 * i;
 }
 
 // A block of rows as a lane sees it.
 struct Block {
-    const Word *entries;        // from its own in chunk 0 on
-    const Position *positions;  // of its row
+    const Word *entries;        // from the lane's own in chunk 0 on
+    const Position *positions;  // of the lane's row
     u32 count;                  // entries
 };
 
@@ -88,7 +89,8 @@ __device__ __forceinline__ Block read_block(const Arguments &args, u64 block) {
             __ldg(args.blocks.counts + block)};
 }
 
-// The entries of a chunk that a lane loads for, and where its row in the product has come to.
+// The entries of a chunk whose rows of B a lane loads, and the position of its row of A at the
+// chunk.
 struct Chunk {
     Word entry[ALONG];
     Position position;
@@ -97,7 +99,7 @@ struct Chunk {
 __device__ __forceinline__ Chunk read_chunk(const Block &block, u32 chunk) {
     Chunk read;
     const Word *from = block.entries + (u64)chunk * CHUNK;
-    // Past the end any row of B will do, which no row of A has.
+    // Past the end: row 0 of B, for no row of A.
 #pragma unroll
     for (int i = 0; i < ALONG; ++i) {
         const int k = along_k(in_loads_t(), i);
@@ -109,27 +111,27 @@ __device__ __forceinline__ Chunk read_chunk(const Block &block, u32 chunk) {
     return read;
 }
 
-__device__ __forceinline__ Piece load_piece(const Value *from) {
-    Piece piece;
+__device__ __forceinline__ Words load_words(const Value *from) {
+    Words words;
     if constexpr (BYTES < 4)
-        piece.word[0] = ptx::load_readonly_16(from);
+        words.word[0] = ptx::load_readonly_16(from);
     else
-        ptx::load_readonly(from, piece.word);
-    return piece;
+        ptx::load_readonly(from, words.word);
+    return words;
 }
 
-// What a lane brings to the products of a chunk, B still with the lane that loads it; what stands for
-// columns that are not there comes into sums that are not stored.
+// The operands of a lane for a chunk; B as loaded, before the shuffles. Columns past the end of B
+// are undefined; they affect only sums that are not stored.
 struct Factors {
     Value a[ALONG];
-    Piece b[ALONG][PIECES];
+    Words b[ALONG][VECTORS];
 };
 
-// B from the first column that a lane loads on.
+// B, from the first column that a lane loads.
 struct Source {
     const u8 *first;
     Stride row_bytes;
-    u64 columns;  // from there on
+    u64 columns;  // from that column on
 };
 
 __device__ __forceinline__ void load_factors(const Value *values, const Source &b,
@@ -139,10 +141,11 @@ __device__ __forceinline__ void load_factors(const Value *values, const Source &
         const u64 row = (u64)(Stride)Union::column(chunk.entry[i]) * b.row_bytes;
         const Value *from = reinterpret_cast<const Value *>(b.first + row);
 #pragma unroll
-        for (int p = 0; p < PIECES; ++p)
-            if (p * 8 * VECTOR < b.columns) to.b[i][p] = load_piece(from + p * 8 * VECTOR);
+        for (int p = 0; p < VECTORS; ++p)
+            if (p * 8 * VECTOR < b.columns) to.b[i][p] = load_words(from + p * 8 * VECTOR);
     }
-    // Which of the chunk's entries row g of the loads has, and then that of the product.
+    // A mask of the chunk's entries that row g has, for the g of loads, then shuffled to that of
+    // the instruction.
     u32 row = 0;
 #pragma unroll
     for (int i = 0; i < ALONG; ++i)
@@ -159,12 +162,12 @@ __device__ __forceinline__ void load_factors(const Value *values, const Source &
     }
 }
 
-// Hands what was loaded to the lanes that bring it.
-__device__ __forceinline__ void hand_over(Piece (&b)[ALONG][PIECES]) {
+// Moves loaded values to the lanes that need them.
+__device__ __forceinline__ void exchange(Words (&b)[ALONG][VECTORS]) {
 #pragma unroll
     for (int i = 0; i < ALONG; ++i)
 #pragma unroll
-        for (int p = 0; p < PIECES; ++p)
+        for (int p = 0; p < VECTORS; ++p)
 #pragma unroll
             for (u32 &word : b[i][p].word) word = __shfl_sync(~0u, word, loader());
 }
@@ -176,22 +179,22 @@ __device__ __forceinline__ void mma(const u32 (&b)[4], const u32 (&a)[2], bf16, 
     ptx::mma_bf16(sum, b, a);
 }
 
-// Column k of a lane's row of B, and in 16 bits columns k and k + 1.
+// Column k of a lane's row of B; `two`, for 16-bit types, columns k and k + 1.
 template <class T>
-__device__ __forceinline__ T at(const Piece (&row)[PIECES], int k) {
+__device__ __forceinline__ T at(const Words (&row)[VECTORS], int k) {
     T value;
     memcpy(&value, &row[k / VECTOR].word[k % VECTOR * sizeof(T) / 4], sizeof(T));
     return value;
 }
-__device__ __forceinline__ u32 two(const Piece (&row)[PIECES], int k) {
+__device__ __forceinline__ u32 two(const Words (&row)[VECTORS], int k) {
     if constexpr (VECTOR == 1) return row[k].word[0] | row[k + 1].word[0] << 16;
     return row[k / VECTOR].word[k % VECTOR / 2];
 }
 
-// Columns k and k + 1 of every lane by the block's rows. In 16 bits, words of neighbours along the
-// columns become words of neighbours along the entries.
+// Multiplies columns k and k + 1 of every lane by the block's rows. For 16-bit types, words of two
+// neighbouring columns are permuted to words of two neighbouring entries.
 template <class V>
-__device__ __forceinline__ void multiply_tile(const Piece (&b)[ALONG][PIECES], int k,
+__device__ __forceinline__ void multiply_tile(const Words (&b)[ALONG][VECTORS], int k,
                                               const V (&a)[ALONG], f32 (&sum)[4]) {
     u32 from_b[4], from_a[2];
 #pragma unroll
@@ -203,7 +206,7 @@ __device__ __forceinline__ void multiply_tile(const Piece (&b)[ALONG][PIECES], i
     memcpy(from_a, a, sizeof(from_a));
     mma(from_b, from_a, V{}, sum);
 }
-__device__ __forceinline__ void multiply_tile(const Piece (&b)[ALONG][PIECES], int k,
+__device__ __forceinline__ void multiply_tile(const Words (&b)[ALONG][VECTORS], int k,
                                               const f32 (&a)[ALONG], f32 (&sum)[4]) {
 #pragma unroll
     for (int i = 0; i < ALONG; i += 2) {
@@ -214,7 +217,7 @@ __device__ __forceinline__ void multiply_tile(const Piece (&b)[ALONG][PIECES], i
         ptx::mma_tf32(sum, from_b, from_a);
     }
 }
-__device__ __forceinline__ void multiply_tile(const Piece (&b)[ALONG][PIECES], int k,
+__device__ __forceinline__ void multiply_tile(const Words (&b)[ALONG][VECTORS], int k,
                                               const f64 (&a)[ALONG], f64 (&sum)[4]) {
 #pragma unroll
     for (int i = 0; i < ALONG; ++i) {
@@ -224,12 +227,12 @@ __device__ __forceinline__ void multiply_tile(const Piece (&b)[ALONG][PIECES], i
 }
 
 __device__ __forceinline__ void multiply(Factors &factors, Sums &sum) {
-    hand_over(factors.b);
+    exchange(factors.b);
 #pragma unroll
     for (int k = 0; k < HELD; k += 2) multiply_tile(factors.b, k, factors.a, sum[k / 2]);
 }
 
-// A warp's share of a block in the panel from column `panel` on.
+// A warp's chunks of a block, in the panel from column `panel` on.
 __device__ __forceinline__ void sum_block(const Arguments &args, const Block &block, int subgroup,
                                           u64 panel, Sums &sum) {
 #pragma unroll
@@ -252,7 +255,7 @@ __device__ __forceinline__ void sum_block(const Arguments &args, const Block &bl
     }
 }
 
-// Adds the sums of a block's warps, in their order, to those of its first.
+// Adds the sums of a block's warps, in order, to those of its first.
 __device__ __forceinline__ void add_subgroups(int subgroup, Sums &sum) {
     constexpr int ITEMS = 2 * HELD;
     __shared__ Accum parts[WARPS][ITEMS][32];
@@ -268,7 +271,7 @@ __device__ __forceinline__ void add_subgroups(int subgroup, Sums &sum) {
     __syncthreads();
 }
 
-// The sums of one row from its own nonzeros alone.
+// Recomputes sums of one row from its own nonzeros.
 __device__ __forceinline__ void sum_row(const Arguments &args, u64 row, u64 column,
                                         Accum (&sum)[VECTOR]) {
 #pragma unroll
@@ -291,7 +294,7 @@ __device__ __forceinline__ void store(const Arguments &args, u64 block, u64 colu
 #pragma unroll
     for (int side = 0; side < 2; ++side)
 #pragma unroll
-        for (int p = 0; p < PIECES; ++p) {
+        for (int p = 0; p < VECTORS; ++p) {
             const u64 row = first_row + side, j = column + p * 8 * VECTOR;
             if (row >= args.blocks.rows || j >= args.blocks.columns) continue;
             bool lost = false;
@@ -302,13 +305,13 @@ __device__ __forceinline__ void store(const Arguments &args, u64 block, u64 colu
                 lost |= total[v] != total[v];
             }
             if (lost)
-                again |= 1u << (side * PIECES + p);
+                again |= 1u << (side * VECTORS + p);
             else
                 finish_row<Ring, STEPS>(args.blocks, total, row, j);
         }
     for (; again != 0; again &= again - 1) {
         const int i = __ffs(again) - 1;
-        const u64 row = first_row + i / PIECES, j = column + i % PIECES * 8 * VECTOR;
+        const u64 row = first_row + i / VECTORS, j = column + i % VECTORS * 8 * VECTOR;
         sum_row(args, row, j, total);
         finish_row<Ring, STEPS>(args.blocks, total, row, j);
     }

@@ -1,14 +1,16 @@
-// winner_gradients: values[p] = alpha sum_j G[i, j] B[k, j] + beta values[p] over the columns j that nonzero p won in its
-// row i of op(A), k its column: the gradient of the values of A in an SpMM with max or min. Ours. (That of B is `segmented` with FILTERED.)
+// winner_gradients: values[p] = alpha sum_j G[i, j] B[k, j] + beta values[p] over the columns j
+// that nonzero p won in its row i of op(A), k its column: the gradient of the values of A in an
+// SpMM with max or min. A kernel of Gustav. (The gradient of B is `segmented` with FILTERED.)
 //
-// Idea: the nonzeros of A are taken as they are stored, equal numbers of them by every group of lanes, and each
-// compares its position with the winners of its row of C, which neighbours share. G and B are read where it won,
-// which in all is once for every element of C.
+// Idea: every group of lanes takes the same number of consecutive nonzeros of A and compares the
+// position of each with the winners of its row of C, which nonzeros of one row share. G and B are
+// read only where the nonzero won: in total once for every element of C.
 //
 //   grid.x -> NONZEROS a group, BLOCK / LANES groups a CTA     lane l of a group: columns l, l + LANES, ...
 //
-// Every sum is made in the same order: the same bits in every run.
+// Sums have a fixed order: the same bits in every run.
 #include "common/semiring.cuh"
+#include "common/warp.cuh"
 
 using Value = GUSTAV_VALUE;
 using Index = GUSTAV_INDEX;
@@ -28,7 +30,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK) winner_gradients(const Argum
     if (first >= args.nonzeros) return;
     const u64 last = first + NONZEROS < args.nonzeros ? first + NONZEROS : args.nonzeros;
     const int lane = threadIdx.x % LANES;
-    const u32 group = (LANES == 32 ? ~0u : (1u << LANES % 32) - 1) << threadIdx.x % 32 / LANES * LANES;
+    const u32 group = warp::lanes_of_group<LANES>();
     const Accum alpha = from_bits<Accum>(args.alpha), beta = from_bits<Accum>(args.beta);
     // The last row that begins at the nonzero or before it.
     u64 row = 0;

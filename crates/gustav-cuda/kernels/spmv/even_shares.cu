@@ -1,22 +1,23 @@
-// even-shares: y = alpha A x + beta y, A in CSR. Ours.
+// even-shares: y = alpha A x + beta y, A in CSR. A kernel of Gustav.
 //
-// Idea: every CTA takes an equal partition of rows' starts and nonzeros (schedule/even_shares.cuh),
-// whatever the rows are, and every thread ITEMS neighbours of the partition's nonzeros, so that a hub costs
-// no more than the same nonzeros in short rows.
+// Idea: every CTA takes an equal partition of row starts and nonzeros (schedule/even_shares.cuh),
+// and every thread ITEMS consecutive nonzeros of it, so that a long row costs no more than the same
+// nonzeros in short rows.
 //
-//   nonzeros   . a a a b b|b b b b c e|e e e e f f|f f g ...   ITEMS a thread, from an aligned place on
-//   last       . . . ^ . .|. . . ^ ^ .|. . . ^ . .|. ^ . ...   a bit each, set by the rows' owners
-//   sums       .     ^    |      ^ ^  |      ^    |  ^         kept at ^
-//   y                                                          rows one a thread, from the places ^
+//   nonzeros   . a a a b b|b b b b c e|e e e e f f|f f g ...   ITEMS a thread, from an aligned one on
+//   last       . . . ^ . .|. . . ^ ^ .|. . . ^ . .|. ^ . ...   a bit each, set by the rows' threads
+//   sums       .     ^    |      ^ ^  |      ^    |  ^         stored at ^
+//   y                                                          one row a thread, read at ^
 //
-// What is open at a thread's last nonzero is carried on by a scan over the CTA that begins anew at every
-// thread with a ^. Of a row in two partitions, the first to come leaves its sum in exchange for nothing, the
-// other takes it. Of a row in more, each puts its sum aside, in the slots 2 partition (the row began before)
-// and 2 partition + 1; the last to arrive adds them. Either way in their order.
+// The sum of the row open at a thread's last nonzero is carried to later threads by a segmented
+// scan over the CTA, with segments that begin at threads with a ^. For a row in two partitions, an
+// atomic exchange leaves the sum of the first to finish, which the other adds. For a row in more,
+// each writes its sum to slot 2 partition (if the row began before) or 2 partition + 1, and the
+// last to arrive adds them. In both cases sums are added in the order of partitions.
 //
-// Where partitions begin is searched by `even_shares_boundaries` once for a pattern, or in the launch itself.
-// Invariant: between launches, `arrivals` is zero and `exchange` has all bits set; launches of one plan do
-// not overlap.
+// Partition boundaries are found by `even_shares_boundaries` once per pattern, or in the launch
+// itself. Invariant: between launches, `arrivals` is zero and `exchange` has all bits set; launches
+// of one plan do not overlap.
 #include "common/epilogue.cuh"
 #include "ptx/dependents.cuh"
 #include "schedule/arrival.cuh"
@@ -31,33 +32,33 @@ using Position = GUSTAV_POSITION;  // u32 when A has fewer than 2^31 rows and no
 
 constexpr int THREADS = GUSTAV_THREADS;
 constexpr int ITEMS = GUSTAV_ITEMS;
-constexpr bool SEARCH = GUSTAV_SEARCH;  // whether partitions look for their own beginning
+constexpr bool SEARCH = GUSTAV_SEARCH;  // whether CTAs search for their own boundaries
 constexpr bool WIDE_A = GUSTAV_WIDE_A;  // arrays of A begin at multiples of 16 bytes
 constexpr int WARP = 32;
 constexpr int WARPS = THREADS / WARP;
 constexpr u32 ALL = 0xffffffffu;
-// Neighbours of A that are loaded at once, from a multiple of as many on.
+// Consecutive nonzeros of A in one aligned load.
 constexpr int CHUNK = 4;
 constexpr int CHUNKS = ITEMS / CHUNK;
 constexpr int PLACES = THREADS * ITEMS;
-// Items of a partition: wherever its first nonzero is in a chunk, the others have places.
+// Items of a partition: few enough that its nonzeros fit, wherever the first one is in its chunk.
 constexpr Position WORK = PLACES - CHUNK;
 static_assert(THREADS % WARP == 0, "whole warps");
 static_assert(ITEMS % CHUNK == 0 && ITEMS <= WARP && (ITEMS & (ITEMS - 1)) == 0,
-              "whole chunks, and a thread's bits lie in one word");
+              "whole chunks, and a thread's bits are in one word");
 
 #include "gustav_cuda::spmv::even_shares::Arguments"
 
 // Where a partition begins.
 struct Boundary {
     Position row;  // of its first item
-    bool begun;    // whether that row has items before
+    bool begun;    // whether that row has earlier items
 
     __device__ __forceinline__ Position word() const { return 2 * row + (begun ? 1 : 0); }
     static __device__ __forceinline__ Boundary of(Position word) {
         return {word / 2, (word & 1) != 0};
     }
-    // The first nonzero at or after item `item`, with which the partition begins.
+    // The first nonzero at or after `item`, the first item of the partition.
     __device__ __forceinline__ Position nonzero(Position item) const {
         return item - row - (begun ? 1 : 0);
     }
@@ -87,9 +88,9 @@ __device__ __forceinline__ void write_row(const Arguments &args, u64 row, Accum 
     finish<Ring>(total, from_bits<Accum>(args.alpha), from_bits<Accum>(args.beta), args.y + row);
 }
 
-// The sum of the one CTA that has come before, of two. All that they tell one another is exchanged at
-// once, so that no fence is needed. Words with all bits set mean nothing: a NaN, which others can stand
-// for; integers have none to spare.
+// Exchanges the sum between two CTAs. The word is all that they pass on, so that no fence is
+// needed. A word with all bits set means empty. That is a NaN, for which another NaN can be stored;
+// integers have no such spare value.
 template <class A>
 struct Exchange {
     static constexpr bool POSSIBLE = false;
@@ -98,7 +99,8 @@ struct Exchange {
 template <class A, class Word, Word NOT_A_NUMBER>
 struct ExchangeAs {
     static constexpr bool POSSIBLE = true;
-    // Leaves `sum` at `place` and is false, or takes what is there.
+    // If `place` is empty, stores `sum` there and returns false; otherwise returns the other sum
+    // and empties it.
     static __device__ __forceinline__ bool take(A *place, A sum, A &other) {
         Word word = NOT_A_NUMBER;
         if (sum == sum) memcpy(&word, &sum, sizeof(A));
@@ -115,8 +117,8 @@ struct Exchange<f32> : ExchangeAs<f32, u32, 0x7fc00000u> {};
 template <>
 struct Exchange<f64> : ExchangeAs<f64, u64, 0x7ff8000000000000ull> {};
 
-// `sum` is one part of a row that lies in several partitions, from item `begin` to item `end`; of their CTAs,
-// the last adds the parts, by a warp.
+// `sum` is one part of a row in several partitions, with nonzeros `begin` to `end`; a warp of the
+// last CTA adds the parts.
 __device__ __forceinline__ void fix_up(const Arguments &args, u64 partition, u64 row, Position begin,
                                        Position end, Accum sum, int lane) {
     const u64 first = (begin + (Position)row) / WORK, last = (end + (Position)row) / WORK;
@@ -141,7 +143,7 @@ __device__ __forceinline__ void fix_up(const Arguments &args, u64 partition, u64
     if (lane == 0) write_row(args, row, sum);
 }
 
-// CHUNK neighbours of an array of A; of the last, those before `end` alone.
+// CHUNK consecutive elements of an array of A; none from `end` on.
 template <class T>
 __device__ __forceinline__ tile::Pack<T, CHUNK> load_chunk(const T *array, Position at,
                                                            Position end) {
@@ -153,7 +155,7 @@ __device__ __forceinline__ tile::Pack<T, CHUNK> load_chunk(const T *array, Posit
     return chunk;
 }
 
-// What the first `warps` warps carry out of their last row end, and what runs on from there.
+// The carry-out of the first `warps` warps: the sum since the last row end among them.
 __device__ __forceinline__ Accum carried(const Accum (&open)[WARPS], const bool (&closes)[WARPS],
                                          int warps, int lane) {
     const bool there = lane < warps;
@@ -192,8 +194,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, GUSTAV_RESIDENT / THREADS)
     const Position last =
         to.nonzero(partition + 1 == args.partitions ? (Position)args.rows + nonzeros : item + WORK);
     const Position after = to.begun ? to.row + 1 : to.row;  // one past the last row
-    const Position base = first & ~(Position)(CHUNK - 1);   // has place 0
-    const u32 run = thread * ITEMS;                         // my first place
+    const Position base = first & ~(Position)(CHUNK - 1);   // the nonzero with index 0 in `sums`
+    const u32 run = thread * ITEMS;                         // the thread's first index in `sums`
 
     tile::Pack<Index, CHUNK> column[CHUNKS];
     tile::Pack<Value, CHUNK> a[CHUNKS];
@@ -207,7 +209,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, GUSTAV_RESIDENT / THREADS)
     Position begin = 0, end = 0;
     if (from.row + thread < after)
         begin = __ldg(args.offsets + from.row + thread), end = __ldg(args.offsets + from.row + thread + 1);
-    // Thread 0 has the row that began before.
+    // Thread 0 has the partition's first row, which may have begun before.
     const Position my_begin = begin, my_end = end;
     Position tail_begin = 0, tail_end = 0;
     if (to.begun && warp == WARPS - 1)
@@ -222,7 +224,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, GUSTAV_RESIDENT / THREADS)
         if (at >= first && at < last)
             x[j] = tile::load<Value, 1>(args.x + (u64)column[j / CHUNK].at[j % CHUNK]);
     }
-    // Where rows end.
+    // Mark the last nonzeros of rows.
 #pragma unroll 1
     for (Position row = from.row + thread; row < after;) {
         const u32 place = (u32)(end - 1 - base);
@@ -232,7 +234,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, GUSTAV_RESIDENT / THREADS)
     }
     __syncthreads();
 
-    // The sums of rows that end in my run, but for what is carried into the first of them.
+    // The sums of rows that end in the thread's nonzeros; the first still lacks its carry-in.
     const u32 mine = (ends[run / 32] >> run % 32) & (ALL >> (32 - ITEMS));
     const int first_end = __ffs(mine) - 1;
     Accum sum = Ring::zero(), head = Ring::zero();
@@ -250,7 +252,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, GUSTAV_RESIDENT / THREADS)
         }
     }
 
-    // What runs before mine carry into it.
+    // The carry-in: a segmented scan over the warp, then over warps.
     const u32 closing = __ballot_sync(ALL, mine != 0);
     const u32 before = closing & (ALL >> (WARP - 1 - lane));
     const int length = before == 0 ? lane : lane - (31 - __clz(before));
@@ -275,7 +277,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, GUSTAV_RESIDENT / THREADS)
     const auto of = [&](Position begin, Position end) {
         return begin < end ? sums[(u32)(end - 1 - base)] : Ring::zero();
     };
-    // Rows that lie here whole.
+    // Rows that are wholly in the partition.
     const Position whole = to.begun ? to.row : after;
     Position row = from.row + thread;
     if (row < whole && (thread > 0 || !from.begun)) write_row(args, row, of(my_begin, my_end));

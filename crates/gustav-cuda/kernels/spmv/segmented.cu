@@ -1,9 +1,9 @@
-// segmented: y = alpha A x + beta y, A in CSR. Ours.
+// segmented: y = alpha A x + beta y, A in CSR. A kernel of Gustav.
 //
 // Idea: rows of ordinary length are summed by LANES neighbouring lanes each, as in row-split; rows
-// longer than LIMIT are cut into parts of at most PART nonzeros, one warp a part, which begin
-// first. Everything is one launch: the warp that finishes the last part of a row adds the row's
-// parts, in the order of their lanes, so that the bits are the same in every run.
+// longer than LIMIT are cut into parts of at most PART nonzeros, one warp a part, which are started
+// first. All in one launch: the warp that finishes last adds the parts of a row, in a fixed order,
+// so that the bits are the same in every run.
 //
 //   CTAs 0 .. part_ctas         -> parts, one a warp
 //   CTAs part_ctas ..           -> THREADS / LANES rows each, a group of LANES lanes a row
@@ -26,12 +26,13 @@ constexpr int WARP = 32;
 constexpr bool PARTS = GUSTAV_PARTS;  // whether a row is longer than LIMIT
 constexpr u32 LIMIT = GUSTAV_LIMIT;
 constexpr u32 PART = GUSTAV_PART;
-// Nonzeros of a lane that are read before the first is used, in rows and in parts.
+// Loads that a lane has in flight, in rows and in parts.
 constexpr int IN_FLIGHT = GUSTAV_IN_FLIGHT;
 constexpr int PART_IN_FLIGHT = PART <= 8 * WARP ? 8 : IN_FLIGHT;
 static_assert(LANES <= WARP && WARP % LANES == 0, "a group lies in one warp");
 
-// A part of a long row: its nonzeros, its row, and the row's first part with their number.
+// A part of a long row: its nonzeros, its row, the first part of the row and the number of its
+// parts.
 struct Part {
     u64 first;
     u32 length, count;
@@ -107,7 +108,7 @@ __device__ __forceinline__ void sum_part(const Arguments &args) {
 
 extern "C" __global__ void __launch_bounds__(THREADS) segmented(const Arguments args) {
     ptx::wait_for_prerequisites();
-    // Without parts, registers are left to the rows.
+    // Compiled out if there are no parts, which frees registers.
     if constexpr (PARTS)
         if (blockIdx.x < args.part_ctas) {
             sum_part(args);

@@ -1,6 +1,7 @@
-// N neighbouring values moved as few, wide transactions.
+// N neighbouring values loaded and stored with few, wide instructions.
 //
-// The address must be a multiple of the smaller of 16 bytes and N values; the host picks N so.
+// The address must be a multiple of the size of N values, at most 16 bytes; the host chooses N
+// accordingly.
 #pragma once
 #include "common/types.cuh"
 #include "ptx/memory.cuh"
@@ -17,7 +18,7 @@ template <class T, int N>
 __device__ __forceinline__ auto widen_at(const Pack<T, N> &pack, int i) {
     return widen(pack.at[i]);
 }
-// Two bf16 lie in one word, where the upper one needs a mask and no shift.
+// Of two bf16 in a word, the upper one needs only a mask.
 template <int N>
 __device__ __forceinline__ f32 widen_at(const Pack<bf16, N> &pack, int i) {
     if constexpr (N % 2 != 0) {

@@ -4,14 +4,15 @@
 
 namespace tile {
 
-// WHOLE is the number of tiles, from the first, of which no lane lacks columns in any panel.
+// In the first WHOLE tiles, every lane has all its columns in every panel, so bounds are not
+// checked.
 template <int VECTOR, int LANES, int TILES, int WHOLE>
 struct Span {
-    static_assert(WHOLE <= TILES, "of the tiles");
+    static_assert(WHOLE <= TILES, "no more than all tiles");
     static constexpr int PANEL = LANES * TILES * VECTOR;
 
     u64 column;  // the first
-    u32 left;    // columns from it on: as many as there are, or a panel holds
+    u32 left;    // columns from it on, of the matrix or of the panel
 
     __device__ __forceinline__ Span(u64 columns, u64 column) : column(column), left(0) {
         if (column < columns) left = columns - column < PANEL ? (u32)(columns - column) : PANEL;

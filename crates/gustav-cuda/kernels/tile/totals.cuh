@@ -4,9 +4,9 @@
 
 namespace tile {
 
-// Adds ALL sums up over the lanes of a group together: while their number is even, every step halves the lanes of a
-// sum and the sums of a lane, ALL - 1 + log2(LANES / ALL) shuffles for a power of two, where one after another takes
-// ALL log2(LANES).
+// Reduces ALL sums over the lanes of a group together. While their number is even, every step
+// halves the lanes of a sum and the sums of a lane: ALL - 1 + log2(LANES / ALL) shuffles for a
+// power of two, where separate reductions take ALL log2(LANES).
 template <class Accum, int ALL, int LANES>
 struct Totals {
     // Steps that halve the sums of a lane.
@@ -21,7 +21,7 @@ struct Totals {
     // Whether this lane is the first of those with its sums.
     static __device__ __forceinline__ bool mine() { return threadIdx.x % LANES % COPIES == 0; }
 
-    // Leaves the totals number first.. first + COUNT - 1 in sum[0].. and returns first.
+    // Leaves totals first .. first + COUNT - 1 in sum[0 .. COUNT - 1] and returns first.
     static __device__ __forceinline__ int add(Accum (&sum)[ALL]) {
         const int lane = threadIdx.x % LANES;
         int first = 0, count = ALL;

@@ -9,7 +9,7 @@ use crate::launch::Kernel;
 use crate::product::check_config;
 use crate::product::tile::{accumulator, widest};
 use crate::schedule::pattern::Pattern;
-use crate::schedule::{Listing, Segments, Target};
+use crate::schedule::{LEVELS, Listing, Segments, Target};
 
 /// How nonzeros are taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
@@ -37,13 +37,16 @@ pub(super) fn configs(problem: &Problem) -> Vec<Config> {
 
 // Rows of a window of the list, in which they go by length, and nonzeros of those at its head.
 const WINDOW: u32 = 256;
-// Nonzeros of a group before rows of as many are cut: the last groups should not wait for one.
+// A part of a cut row has at most a group's share of all nonzeros over this: the last groups should not wait for it.
 const SHARE: f64 = 1.5;
+// Powers of two between which rows are cut: shorter parts cost more to merge than they balance.
+const LEAST: u64 = 64;
+const MOST: u64 = 512;
 
 impl Config {
     /// For `share` nonzeros of a group of lanes, if all the device's groups had equally many.
     pub(super) fn new(_: &Problem, share: u64) -> Self {
-        let longest = ((share as f64 / SHARE) as u64).clamp(32, 512).next_power_of_two() as u32;
+        let longest = 1 << ((share as f64 / SHARE) as u64).clamp(LEAST, MOST).ilog2();
         Config { chunk: 2, tiles: 2, block: 128, longest }
     }
 
@@ -111,8 +114,9 @@ pub(crate) struct Variant {
     pub(crate) biased: bool,
 }
 
-// Registers of a thread beside rows and sums.
-const OTHER_REGISTERS: u32 = 40;
+// Registers of a thread beside rows and sums, and what the pass by columns gathers beside rows.
+const OTHER_REGISTERS: u32 = 38;
+const COLUMNS_REGISTERS: u32 = 4;
 
 impl Variant {
     fn new(config: Config, pass: Pass, o: &Operands) -> Self {
@@ -154,7 +158,9 @@ impl Variant {
         let (left, right) = self.pass.sums();
         let sums = words(accumulator(self.dtype).bytes())
             * (u32::from(left) * self.left + u32::from(right) * self.right);
-        let registers = self.config.chunk * row + row + sums + OTHER_REGISTERS;
+        let others =
+            OTHER_REGISTERS + if self.pass == Pass::Columns { COLUMNS_REGISTERS } else { 0 };
+        let registers = self.config.chunk * row + row + sums + others;
         let threads = (65_536 / registers).clamp(256, 768) / 128 * 128;
         threads.max(self.config.block)
     }
@@ -176,6 +182,7 @@ impl Variant {
             .with("RIGHT", self.right)
             .with("CHUNK", self.config.chunk)
             .with("BIASED", self.biased)
+            .with("LEVELS", LEVELS)
     }
 }
 
@@ -275,11 +282,9 @@ impl From<Matrix> for MatrixMut {
     }
 }
 
-// Levels of the tree in which the parts of a cut row are merged.
-const LEVELS: usize = 6;
 const MOST_HEADS: u64 = 65_535;
 
-/// The schedule of a pass on the device, room for the parts of cut rows, and the compiled kernel.
+/// The schedule of a pass on the device, memory for the parts of cut rows, and the compiled kernel.
 pub(crate) struct Prepared {
     config: Config,
     pass: Pass,

@@ -5,15 +5,16 @@ use gustav_core::Result;
 use super::memory::Allocation;
 use super::{Device, DeviceBuffer, Stream};
 
-/// Counters that are zero before and after every launch that uses them. The next plan
-/// uses those of a dropped plan, and has nothing to fill.
+/// Counters that are zero before and after every launch that uses them, so that a new plan can take
+/// those of a dropped plan without clearing them.
 pub(crate) struct Counters {
     buffer: DeviceBuffer<u32>,
     len: usize,
 }
 
 impl Counters {
-    /// Queues allocating `len` counters on the device's stream, to be waited for by the caller.
+    /// Queues the allocation of `len` counters on the device's stream; the caller orders its uses
+    /// after it.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`](gustav_core::Error::OutOfMemory) naming `what`,
@@ -21,7 +22,8 @@ impl Counters {
     pub(crate) fn new(device: &Device, len: usize, what: &'static str) -> Result<Self> {
         let free = if len > 0 { device.take_counters(len) } else { None };
         if let Some(Allocation { address, len: held }) = free {
-            // SAFETY: the device gave the memory away, and no other work on it is left.
+            // SAFETY: the device passed on the ownership, and all earlier work on the memory is
+            // done.
             let buffer = unsafe { DeviceBuffer::owned(device, address, held) };
             return Ok(Counters { buffer, len });
         }
@@ -39,7 +41,7 @@ impl Counters {
         self.buffer.address()
     }
 
-    /// Remembers that `stream` has work on the counters.
+    /// Records that `stream` has work on the counters.
     pub(crate) fn used_on(&self, stream: &Stream) {
         self.buffer.used_on(stream);
     }

@@ -1,9 +1,9 @@
-//! The driver's errors as ours.
+//! Conversion of driver errors to [`Error`].
 
 use cudarc::driver::DriverError;
 use gustav_core::{Error, Result};
 
-/// Turns a driver error into ours, saying what was being done.
+/// Converts a driver error to [`Error::Device`] with the action that failed.
 pub(crate) trait Checked<T> {
     /// The value, or [`Error::Device`] naming `action`.
     fn during(self, action: &'static str) -> Result<T>;
@@ -15,7 +15,7 @@ impl<T> Checked<T> for std::result::Result<T, DriverError> {
     }
 }
 
-/// The driver's own words.
+/// The driver's message.
 pub(crate) fn describe(e: DriverError) -> String {
     let text = |s: std::result::Result<&std::ffi::CStr, DriverError>| {
         s.map(|s| s.to_string_lossy().into_owned()).unwrap_or_default()

@@ -1,4 +1,4 @@
-//! Captured work that is launched again and again.
+//! CUDA graphs: captured work that can be launched repeatedly.
 
 use std::cell::{Cell, RefCell};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -18,9 +18,9 @@ thread_local! {
 
 /// Work on the device captured once, launched many times at the cost of one launch.
 ///
-/// The graph holds the plans and the memory that it uses. A launch counts as their user: it is
-/// ordered after earlier work on them, and later work is ordered after it. Dense operands may be changed between
-/// launches, and values likewise; what the captured calls got besides (α, β) stays as it was.
+/// The graph keeps the plans and the memory that it uses alive. A launch is ordered after earlier
+/// work on them, and later work is ordered after the launch. Dense operands and values may be
+/// changed between launches; α and β are those of the captured calls.
 #[derive(Debug)]
 pub struct Graph {
     raw: sys::CUgraph,
@@ -33,7 +33,7 @@ pub struct Graph {
 // SAFETY: graph handles may be used from any thread that has bound the context, one at a time.
 unsafe impl Send for Graph {}
 
-/// What a graph holds, so that it stays alive.
+/// The memory and plans that a graph keeps alive.
 #[derive(Default)]
 struct Held {
     memory: Vec<(Arc<Memory>, Access)>,
@@ -46,7 +46,7 @@ impl std::fmt::Debug for Held {
     }
 }
 
-/// What all executions of a plan use, and their order.
+/// The part of a plan that its executions share, and their order.
 pub(crate) struct Core<M> {
     pub order: PlanOrder,
     pub method: M,
@@ -54,7 +54,7 @@ pub(crate) struct Core<M> {
 
 impl<M> Drop for Core<M> {
     fn drop(&mut self) {
-        // Workspaces that an algorithm did not name as used are freed after the last execution, too.
+        // All workspaces are freed after the last execution, also those whose uses were not recorded.
         let _ = self.order.end();
     }
 }
@@ -62,12 +62,12 @@ impl<M> Drop for Core<M> {
 /// A plan's core, which graphs may hold as well.
 pub(crate) type SharedCore<M> = Arc<Mutex<Core<M>>>;
 
-/// The core of a plan for so many calls, whose work so far is queued on the device's stream.
+/// The core of a new plan, whose setup is queued on the device's stream.
 pub(crate) fn core<M>(order: PlanOrder, method: M) -> SharedCore<M> {
     Arc::new(Mutex::new(Core { order, method }))
 }
 
-/// Locks a plan's core for one execution, which a graph that is being captured will repeat.
+/// Locks a plan's core for one execution. During a capture, the graph also records the core.
 pub(crate) fn lock<M: Send + 'static>(core: &SharedCore<M>) -> MutexGuard<'_, Core<M>> {
     if is_recording() {
         HELD.with_borrow_mut(|held| {
@@ -82,7 +82,7 @@ pub(crate) fn lock<M: Send + 'static>(core: &SharedCore<M>) -> MutexGuard<'_, Co
 
 /// A plan that a graph launches.
 trait Orders: Send + Sync {
-    /// Keeps others from executing the plan.
+    /// Locks the plan against other executions.
     fn guard(&self) -> Box<dyn OrderGuard + '_>;
 }
 
@@ -107,8 +107,8 @@ pub(super) fn is_recording() -> bool {
     RECORDING.get()
 }
 
-/// Refuses `what` while this thread captures a [`Graph`]: it takes memory, or works on the device's own
-/// stream, which other threads use at the same time.
+/// An error for `what` while this thread captures a [`Graph`]: it allocates memory, or uses the
+/// device's own stream, which other threads may use too.
 pub(crate) fn refuse(what: &str) -> Result<()> {
     if !is_recording() {
         return Ok(());
@@ -121,7 +121,7 @@ pub(crate) fn refuse(what: &str) -> Result<()> {
     })
 }
 
-/// Lets the graph that this thread captures hold `memory`.
+/// Makes the graph that this thread captures keep `memory` alive.
 pub(super) fn hold_memory(memory: &Arc<Memory>, access: Access) {
     HELD.with_borrow_mut(|held| {
         match held.memory.iter_mut().find(|(other, _)| Arc::ptr_eq(other, memory)) {
@@ -131,7 +131,7 @@ pub(super) fn hold_memory(memory: &Arc<Memory>, access: Access) {
     });
 }
 
-/// Ends recording, whatever happens.
+/// Ends recording when dropped.
 struct Recording;
 
 impl Recording {
@@ -157,7 +157,7 @@ impl Drop for Recording {
     }
 }
 
-/// A capture that ends, whatever happens.
+/// A capture that ends when dropped.
 struct Capture<'s>(Option<&'s Stream>);
 
 impl<'s> Capture<'s> {
@@ -203,16 +203,16 @@ fn destroy(raw: sys::CUgraph) {
 }
 
 impl Graph {
-    /// Captures what `queue` queues on `stream` in place of doing it. Plans that were made for several
-    /// calls ([`Problem::calls`](gustav_core::Problem::calls)) and executed once before have nothing
-    /// to set up in the capture, which may not wait for the device nor take memory.
+    /// Captures the work that `queue` queues on `stream` instead of running it. A capture may
+    /// neither wait for the device nor allocate memory; plans that were made for several calls
+    /// ([`Problem::calls`](gustav_core::Problem::calls)) and have been executed once need neither.
     ///
     /// # Errors
-    /// What `queue` returns; [`Error::Unsupported`] for other work than executions of
-    /// [`SpmmPlan`](crate::SpmmPlan), [`SpmvPlan`](crate::SpmvPlan) and [`SddmmPlan`](crate::SddmmPlan), and
-    /// changes of buffers;
-    /// [`Error::Argument`] for the device's own stream, which other threads use as well;
-    /// [`Error::Device`] when the work cannot be captured.
+    /// Those of `queue`; [`Error::Unsupported`] for other work than executions of
+    /// [`SpmmPlan`](crate::SpmmPlan), [`SpmvPlan`](crate::SpmvPlan) and
+    /// [`SddmmPlan`](crate::SddmmPlan), and writes to buffers; [`Error::Argument`] for the device's
+    /// own stream, which other threads may use too; [`Error::Device`] when the work cannot be
+    /// captured.
     pub fn capture(stream: &Stream, queue: impl FnOnce() -> Result<()>) -> Result<Self> {
         if stream.is_of_device() {
             return Err(Error::Argument {
@@ -233,7 +233,7 @@ impl Graph {
             return Err(error);
         }
         let mut held = recording.end();
-        // One order of locks for all graphs.
+        // All graphs lock plans in the same order, against deadlock.
         held.plans.sort_by_key(|plan| Arc::as_ptr(plan).cast::<()>() as usize);
         Ok(Graph { raw, executable, held, last: None })
     }
@@ -244,7 +244,7 @@ impl Graph {
     /// [`Error::Device`].
     pub fn launch(&mut self, stream: &Stream) -> Result<()> {
         stream.bind()?;
-        // Nobody executes the plans until the launch is queued.
+        // The plans stay locked until the launch is queued.
         let mut plans: Vec<_> = self.held.plans.iter().map(|plan| plan.guard()).collect();
         for plan in &mut plans {
             plan.order().next(stream)?;
@@ -263,8 +263,8 @@ impl Graph {
             .during("launching a graph")
     }
 
-    /// The driver's handle of the captured graph, to look at its nodes. A launch of the executable
-    /// graph by other means is not ordered with other work, nor is it waited for by anybody.
+    /// The driver's handle of the captured graph, to inspect its nodes. Launches by other means
+    /// than [`Graph::launch`] are not ordered with other work.
     pub fn handle(&self) -> *mut std::ffi::c_void {
         self.raw.cast()
     }
@@ -273,7 +273,8 @@ impl Graph {
 impl Drop for Graph {
     fn drop(&mut self) {
         if let Some(last) = &self.last {
-            // Others may have used the memory since the launch, and forgotten it.
+            // Later uses of the memory may have replaced the record of the launch, so it is
+            // recorded again.
             for (memory, _) in &self.held.memory {
                 super::order::note(memory, last);
             }

@@ -1,5 +1,6 @@
 //! Memory of a device, owned or borrowed.
 
+use std::any::Any;
 use std::marker::PhantomData;
 use std::ops::Deref;
 use std::sync::Arc;
@@ -9,7 +10,7 @@ use gustav_core::{Buffer, Error, Result};
 
 use super::driver::{Checked, describe};
 use super::order::{self, Users, Uses};
-use super::stream::Stream;
+use super::stream::{Stream, relaxed};
 use super::{Device, graph};
 
 /// Device memory that no buffer owns.
@@ -22,9 +23,9 @@ pub(crate) struct Allocation {
 
 /// `len` values on a device.
 ///
-/// Owned memory is allocated on the device's own stream and freed there in order, after the work
-/// of every stream that used it. Borrowed memory is somebody else's and stays theirs. Work that
-/// uses a buffer waits for earlier work on other streams that it depends on, see [`Stream`].
+/// Owned memory is allocated on the device's own stream and freed there in stream order, after the
+/// work of every stream that used it. Borrowed memory is never freed. Work that uses a buffer waits
+/// for earlier work on other streams that it depends on, see [`Stream`].
 #[derive(Debug)]
 pub struct DeviceBuffer<T> {
     memory: Arc<Memory>,
@@ -38,6 +39,8 @@ pub(crate) struct Memory {
     device: Device,
     address: u64,
     owned: bool,
+    /// What keeps memory that is not owned, until the work on it is done.
+    holder: Option<Box<dyn Any + Send + Sync>>,
     users: Users,
 }
 
@@ -51,19 +54,60 @@ impl Memory {
     }
 }
 
+impl Memory {
+    /// Waits until the work on the memory is done, and drops what keeps it.
+    fn let_go(&mut self, holder: Box<dyn Any + Send + Sync>) {
+        let stream = self.device.stream();
+        let done = self.device.bind().and_then(|()| {
+            self.users.end_on(stream)?;
+            // This thread may be capturing a stream.
+            relaxed(|| stream.synchronize())
+        });
+        if done.is_err() {
+            // Work that cannot be waited for may still read the memory.
+            std::mem::forget(holder);
+        }
+    }
+}
+
 impl Drop for Memory {
     fn drop(&mut self) {
+        if let Some(holder) = self.holder.take() {
+            return self.let_go(holder);
+        }
         if !self.owned || self.address == 0 {
             return;
         }
         #[cfg(test)]
         ledger::free(self.address);
         let stream = self.device.stream();
-        // Memory whose users cannot be waited for is left to the end of the process.
+        // If its users cannot be waited for, memory is leaked until the process ends.
         if self.device.bind().is_ok() && self.users.end_on(stream).is_ok() {
-            // SAFETY: allocated on this stream by us, freed once, after all work on it.
+            // SAFETY: allocated here on this stream, freed once, after all work on it.
             let _ = unsafe { result::free_async(self.address, stream.raw().cu_stream()) };
         }
+    }
+}
+
+/// The number of the device that memory is on, of any library's.
+///
+/// # Errors
+/// [`Error::NoDevice`] without a driver, [`Error::Argument`] for an address of no device's memory.
+pub fn ordinal_of(address: u64) -> Result<usize> {
+    Device::count()?;
+    let mut ordinal = 0i32;
+    let attribute = sys::CUpointer_attribute::CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL;
+    // SAFETY: any address may be asked about; the attribute is one integer.
+    let status = unsafe {
+        sys::cuPointerGetAttribute(std::ptr::from_mut(&mut ordinal).cast(), attribute, address)
+    };
+    match (status.result(), usize::try_from(ordinal)) {
+        (Ok(()), Ok(ordinal)) => Ok(ordinal),
+        _ => Err(Error::Argument {
+            name: "address",
+            found: format!("{address:#x}, which is in no device's memory"),
+            expected: "memory of a device".into(),
+        }),
     }
 }
 
@@ -71,20 +115,20 @@ impl<T: bytemuck::Pod> DeviceBuffer<T> {
     /// `len` values whose bytes are all zero.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`] naming `what`, with what is free; the device stays usable.
+    /// [`Error::OutOfMemory`] naming `what`, with the free memory; the device stays usable.
     pub fn zeros(device: &Device, len: usize, what: &'static str) -> Result<Self> {
         let mut buffer = Self::queued(device, len, what)?;
         buffer.fill(0, device.stream())?;
         Ok(buffer)
     }
 
-    /// Memory for `len` values that are written before they are read.
+    /// Uninitialised memory for `len` values.
     ///
     /// # Errors
     /// As [`DeviceBuffer::zeros`].
     pub(crate) fn uninit(device: &Device, len: usize, what: &'static str) -> Result<Self> {
         let mut buffer = Self::queued(device, len, what)?;
-        // From here on the memory may be used on any stream.
+        // Afterwards the memory may be used on any stream.
         if buffer.address() != 0 {
             device.stream().synchronize()?;
             buffer.forget_users();
@@ -92,7 +136,7 @@ impl<T: bytemuck::Pod> DeviceBuffer<T> {
         Ok(buffer)
     }
 
-    /// Memory as [`DeviceBuffer::uninit`] makes it, that the host has not waited for.
+    /// As [`DeviceBuffer::uninit`], without waiting for the allocation on the host.
     pub(crate) fn queued(device: &Device, len: usize, what: &'static str) -> Result<Self> {
         let needed = len as u128 * size_of::<T>() as u128;
         let bytes = usize::try_from(needed).unwrap_or(usize::MAX);
@@ -131,18 +175,34 @@ impl<T: bytemuck::Pod> DeviceBuffer<T> {
         Ok(buffer)
     }
 
-    /// Memory that somebody else holds on `device`.
+    /// A buffer over memory on `device` that somebody else owns.
     ///
     /// # Safety
-    /// `address` is `len` values of `T`, aligned for `T`, on this device, and lives (unfreed)
-    /// until the last work that uses the buffer is done. Work of other libraries on it is
-    /// ordered with ours by the caller. Once it is part of a [`DevicePattern`](crate::DevicePattern),
-    /// nobody writes it.
+    /// `address` is `len` values of `T`, aligned for `T`, on this device, and is not freed before
+    /// the last work that uses the buffer is done. The caller orders work of other libraries on it.
+    /// Once it is part of a [`DevicePattern`](crate::DevicePattern), nobody writes it.
     pub unsafe fn borrowed(device: &Device, address: u64, len: usize) -> Self {
         Self::at(device, address, len, false, Users::default())
     }
 
-    /// Memory that [`DeviceBuffer::give_away`] gave.
+    /// As [`DeviceBuffer::borrowed`], of memory that `holder` keeps: that is dropped with the last use of the
+    /// buffer, after waiting for the work on it.
+    ///
+    /// # Safety
+    /// As there, and the memory lives as long as `holder` is there.
+    pub unsafe fn held(
+        device: &Device,
+        address: u64,
+        len: usize,
+        holder: impl Any + Send + Sync,
+    ) -> Self {
+        let (holder, users) =
+            (Some(Box::new(holder) as Box<dyn Any + Send + Sync>), Users::default());
+        let memory = Memory { device: device.clone(), address, owned: false, holder, users };
+        DeviceBuffer { memory: Arc::new(memory), len, value: PhantomData }
+    }
+
+    /// A buffer that owns memory released by [`DeviceBuffer::give_away`].
     ///
     /// # Safety
     /// `address` is what it returned, with at least `len` values, and nobody else owns it.
@@ -151,11 +211,11 @@ impl<T: bytemuck::Pod> DeviceBuffer<T> {
     }
 
     fn at(device: &Device, address: u64, len: usize, owned: bool, users: Users) -> Self {
-        let memory = Memory { device: device.clone(), address, owned, users };
+        let memory = Memory { device: device.clone(), address, owned, holder: None, users };
         DeviceBuffer { memory: Arc::new(memory), len, value: PhantomData }
     }
 
-    /// Overwrites all values, and waits until that is done.
+    /// Overwrites all values, and waits for the copy.
     ///
     /// # Errors
     /// [`Error::Length`], [`Error::Device`].
@@ -175,7 +235,7 @@ impl<T: bytemuck::Pod> DeviceBuffer<T> {
         Ok(())
     }
 
-    /// Queues setting all bytes to `byte` on `stream`.
+    /// Queues a fill of all bytes with `byte` on `stream`.
     ///
     /// # Errors
     /// [`Error::Device`].
@@ -191,7 +251,7 @@ impl<T: bytemuck::Pod> DeviceBuffer<T> {
             .during("filling memory")
     }
 
-    /// Queues copying all values of `from`, on the same device, on `stream`.
+    /// Queues a copy of all values of `from`, which is on the same device, on `stream`.
     ///
     /// # Errors
     /// [`Error::Length`], [`Error::Argument`] for a buffer on another device, [`Error::Device`].
@@ -217,7 +277,7 @@ impl<T: bytemuck::Pod> DeviceBuffer<T> {
             .during("copying on the device")
     }
 
-    /// Copies all values into `values`, after the work that was queued on them.
+    /// Copies all values to `values`, after the work queued on them.
     ///
     /// # Errors
     /// [`Error::Length`], [`Error::Device`].
@@ -226,10 +286,10 @@ impl<T: bytemuck::Pod> DeviceBuffer<T> {
         self.read_at(0, values)
     }
 
-    /// Copies the values from `first` on into `values`, after the work that was queued on them.
+    /// Copies the values from `first` on to `values`, after the work queued on them.
     ///
     /// # Errors
-    /// [`Error::Length`] when there are not so many, [`Error::Device`].
+    /// [`Error::Length`] when there are too few, [`Error::Device`].
     pub fn read_at(&self, first: usize, values: &mut [T]) -> Result<()> {
         if first.checked_add(values.len()).is_none_or(|end| end > self.len) {
             let (expected, found) = (self.len, first.saturating_add(values.len()));
@@ -246,7 +306,7 @@ impl<T: bytemuck::Pod> DeviceBuffer<T> {
         stream.synchronize()
     }
 
-    /// All values, after the work that was queued on them.
+    /// All values, after the work queued on them.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`] on the host, [`Error::Device`].
@@ -291,8 +351,8 @@ impl<T> DeviceBuffer<T> {
         &self.memory
     }
 
-    /// Owned memory that nobody else uses, which is the caller's from here on. The device's stream waits for all work
-    /// on it.
+    /// Releases the ownership of memory that nobody else uses to the caller. The device's stream
+    /// waits for all work on it.
     pub(crate) fn give_away(&mut self) -> Option<Allocation> {
         let memory = Arc::get_mut(&mut self.memory)?;
         if !memory.owned || memory.address == 0 || graph::refuse("giving memory away").is_err() {
@@ -304,12 +364,12 @@ impl<T> DeviceBuffer<T> {
         Some(Allocation { address: memory.address, len: self.len })
     }
 
-    /// Remembers that `stream` has work on the buffer, whose owner orders its uses.
+    /// Records that `stream` has work on the buffer; its owner orders its uses.
     pub(crate) fn used_on(&self, stream: &Stream) {
         order::note(&self.memory, stream);
     }
 
-    /// The device's stream, which reads the buffer from here on.
+    /// The device's stream, ordered after earlier writes of the buffer.
     pub(crate) fn join(&self) -> Result<&Stream> {
         let stream = self.device().stream();
         stream.bind()?;
@@ -317,13 +377,13 @@ impl<T> DeviceBuffer<T> {
         Ok(stream)
     }
 
-    /// Lets `stream`, on the same GPU, read the buffer.
+    /// Orders `stream`, on the same GPU, after earlier writes of the buffer.
     pub(crate) fn join_on(&self, stream: &Stream) -> Result<()> {
         stream.bind()?;
         Uses::on(stream).read(self)
     }
 
-    /// Whether nobody else holds the memory: no plan, no graph.
+    /// Whether nothing else refers to the memory: no plan, no graph.
     pub(crate) fn is_alone(&self) -> bool {
         Arc::strong_count(&self.memory) == 1
     }
@@ -335,16 +395,16 @@ impl<T> DeviceBuffer<T> {
 
     /// Forgets the streams that used the buffer, all of whose work is done.
     fn forget_users(&mut self) {
-        // A graph that holds the memory may be launched at any time.
+        // Otherwise a graph may refer to the memory and be launched at any time.
         if let Some(memory) = Arc::get_mut(&mut self.memory) {
             memory.users.clear();
         }
     }
 }
 
-/// The values of a matrix, to be changed in place: their number and their memory stay as they are.
+/// The values of a matrix, mutable in place: their number and their memory do not change.
 ///
-/// They are not swapped for others:
+/// They cannot be swapped for another buffer:
 /// ```compile_fail,E0596
 /// fn swap(c: &mut gustav_cuda::DeviceDense<f32>, other: &mut gustav_cuda::DeviceBuffer<f32>) {
 ///     std::mem::swap(&mut *c.data_mut(), other);
@@ -401,7 +461,7 @@ impl<T> Deref for DeviceSliceMut<'_, T> {
     }
 }
 
-/// The memory of the buffers that a test's thread allocates, with a bound that stands for a full device.
+/// For tests: tracks the memory that a thread allocates, with a limit that simulates a full device.
 #[cfg(test)]
 pub(crate) mod ledger {
     use std::cell::RefCell;
@@ -415,7 +475,7 @@ pub(crate) mod ledger {
         most: Option<usize>,
         peak: usize,
         allocations: usize,
-        /// How often page-locked memory was refused.
+        /// How often an allocation of page-locked memory was refused.
         refused: Option<usize>,
     }
 
@@ -462,15 +522,16 @@ pub(crate) mod ledger {
         with(|l| l.held.remove(&address));
     }
 
-    /// Does `work` on a device that has only so many bytes left.
-    pub(crate) fn with_room<R>(bytes: usize, work: impl FnOnce() -> R) -> R {
+    /// Runs `work` as on a device with only `bytes` bytes of free memory.
+    pub(crate) fn with_free_memory<R>(bytes: usize, work: impl FnOnce() -> R) -> R {
         with(|l| l.most = Some(l.bytes() + bytes));
         let result = work();
         with(|l| l.most = None);
         result
     }
 
-    /// Runs `work` as on a host that locks no memory; returns how often it was refused as well.
+    /// Runs `work` as on a host without page-locked memory; also returns how often it was
+    /// requested.
     pub(crate) fn without_locked<R>(work: impl FnOnce() -> R) -> (R, usize) {
         with(|l| l.refused = Some(0));
         let result = work();
@@ -482,7 +543,8 @@ pub(crate) mod ledger {
         with(|l| l.bytes())
     }
 
-    /// What `work` returns, how many buffers it took, and the bytes of all buffers at once at most.
+    /// The result of `work`, the number of buffers that it allocated, and the peak of the bytes of
+    /// all buffers.
     pub(crate) fn watched<R>(work: impl FnOnce() -> R) -> (R, usize, usize) {
         with(|l| (l.allocations, l.peak) = (0, l.bytes()));
         let result = work();

@@ -2,6 +2,7 @@
 
 mod counters;
 pub(crate) mod driver;
+pub mod foreign;
 pub(crate) mod graph;
 pub mod memory;
 pub(crate) mod order;
@@ -28,8 +29,8 @@ use pool::keep_freed_memory;
 pub use profile::Profile;
 pub use stream::{Event, Stream};
 
-// The oldest driver whose entry points this crate is bound to.
-const OLDEST_DRIVER: i32 = 12_000;
+// The oldest driver that has every function this crate calls; the newest of them is `cuEventElapsedTime_v2`.
+const OLDEST_DRIVER: i32 = 12_080;
 
 /// A CUDA device. Clones are the same device.
 #[derive(Clone)]
@@ -43,9 +44,9 @@ struct Inner {
     profile: Profile,
     // The kernels that are loaded on the device, see `launch`.
     kernels: OnceLock<Box<dyn Any + Send + Sync>>,
-    // Counters at zero that no plan uses.
+    // Zeroed counters that no plan uses.
     counters: Mutex<Option<Allocation>>,
-    // What algorithms make once for all plans, by its type and a key.
+    // Objects that algorithms create once for all plans, by type and key.
     cache: Mutex<HashMap<(TypeId, String), Arc<dyn Any + Send + Sync>>>,
 }
 
@@ -53,12 +54,12 @@ impl Device {
     /// Device number `ordinal`, with kernels cached in the user's cache folder.
     ///
     /// # Errors
-    /// [`Error::NoDevice`] saying what is missing.
+    /// [`Error::NoDevice`] that says what is missing.
     pub fn cuda(ordinal: usize) -> Result<Self> {
         Self::check(ordinal)?;
         let context = CudaContext::new(ordinal).map_err(|e| no_device(ordinal, e))?;
-        // Buffers order their streams themselves, see memory.rs.
-        // SAFETY: no `CudaSlice` is used in this crate, so nothing relies on tracked events.
+        // Buffers order their streams themselves, see order.rs. SAFETY: no `CudaSlice` is used in
+        // this crate, so nothing relies on tracked events.
         unsafe { context.disable_event_tracking() };
         let profile = Profile::of(context.cu_device()).map_err(|e| no_device(ordinal, e))?;
         profile.is_new_enough(ordinal)?;
@@ -76,10 +77,10 @@ impl Device {
         })
     }
 
-    /// How many CUDA devices there are.
+    /// Number of CUDA devices.
     ///
     /// # Errors
-    /// [`Error::NoDevice`] when the driver is missing, too old, or refuses.
+    /// [`Error::NoDevice`] when the driver is missing, too old, or fails.
     pub fn count() -> Result<usize> {
         let missing = |reason: String| Error::NoDevice { reason };
         // SAFETY: only tries to open the library.
@@ -94,9 +95,11 @@ impl Device {
         let status = unsafe { sys::cuDriverGetVersion(&mut version) };
         if status.result().is_err() || version < OLDEST_DRIVER {
             return Err(missing(format!(
-                "the NVIDIA driver supports CUDA {}.{}, 12.0 is needed; update the driver",
+                "the NVIDIA driver supports CUDA {}.{}, {}.{} is needed; update the driver",
                 version / 1000,
-                version % 1000 / 10
+                version % 1000 / 10,
+                OLDEST_DRIVER / 1000,
+                OLDEST_DRIVER % 1000 / 10
             )));
         }
         let count = CudaContext::device_count()
@@ -104,27 +107,27 @@ impl Device {
         Ok(usize::try_from(count).unwrap_or(0))
     }
 
-    /// Whether there is a device of this number.
+    /// Checks that there is a device of this number.
     pub(crate) fn check(ordinal: usize) -> Result<()> {
         let count = Self::count().map_err(|e| match e {
             Error::NoDevice { reason } => {
-                Error::NoDevice { reason: format!("cuda:{ordinal} was asked for, but {reason}") }
+                Error::NoDevice { reason: format!("cuda:{ordinal} was requested, but {reason}") }
             }
             other => other,
         })?;
         if ordinal < count {
             return Ok(());
         }
-        let reason = format!("cuda:{ordinal} was asked for, but there are {count} CUDA devices");
+        let reason = format!("cuda:{ordinal} was requested, but there are {count} CUDA devices");
         Err(Error::NoDevice { reason })
     }
 
-    /// What the device is.
+    /// Properties of the device.
     pub fn profile(&self) -> &Profile {
         &self.inner.profile
     }
 
-    /// What the planner needs to know of it.
+    /// The device profile for the planner.
     pub fn planner_profile(&self) -> DeviceProfile {
         let p = self.profile();
         DeviceProfile {
@@ -141,7 +144,7 @@ impl Device {
         &self.inner.stream
     }
 
-    /// A stream of its own.
+    /// A new stream.
     ///
     /// # Errors
     /// [`Error::Device`].
@@ -162,12 +165,12 @@ impl Device {
         &self.inner.context
     }
 
-    /// Makes this device the calling thread's.
+    /// Binds the device's context to the calling thread.
     pub(crate) fn bind(&self) -> Result<()> {
         self.inner.context.bind_to_thread().during("using the device from this thread")
     }
 
-    /// The value that `make` returned at the first call with this key and type.
+    /// The value that `make` returned in the first call with this key and type.
     pub(crate) fn cached<V: Any + Send + Sync>(
         &self,
         key: &str,
@@ -184,23 +187,23 @@ impl Device {
         Ok(value)
     }
 
-    /// The kernels of this device; `make` makes their collection at the first call.
+    /// The kernels of this device; `make` creates their collection in the first call.
     pub(crate) fn kernels<K: Any + Send + Sync>(&self, make: impl FnOnce() -> K) -> Result<&K> {
         let kernels = self.inner.kernels.get_or_init(|| Box::new(make()));
         kernels.downcast_ref().ok_or_else(|| Error::Device {
-            action: "finding the kernels of the device",
+            action: "looking up the kernels of the device",
             reason: "there is a collection of another type".into(),
         })
     }
 
-    /// Counters at zero that no plan uses, if there are at least `len`.
+    /// Zeroed counters that no plan uses, if there are at least `len`.
     pub(crate) fn take_counters(&self, len: usize) -> Option<Allocation> {
         let mut free = self.inner.counters.lock().unwrap_or_else(PoisonError::into_inner);
         free.take_if(|held| held.len >= len)
     }
 
-    /// Keeps counters for the next plan, which are zero once the device's stream is done, or frees them if there are
-    /// more already.
+    /// Stores counters, which are zero when the device's stream is done, for the next plan; frees
+    /// them if more are stored already.
     pub(crate) fn keep_counters(&self, mut given: Allocation) {
         let mut free = self.inner.counters.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(held) = free.as_mut().filter(|held| held.len < given.len) {
@@ -215,7 +218,7 @@ impl Device {
 }
 
 impl Inner {
-    /// Frees memory of this device in the order of its stream.
+    /// Frees memory of this device in stream order.
     fn free(&self, address: u64) {
         if self.context.bind_to_thread().is_ok() {
             // SAFETY: allocated on this device, freed once, after the work queued so far.

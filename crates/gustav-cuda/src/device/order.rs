@@ -1,5 +1,5 @@
-//! Order among streams: a buffer knows its last writer and its readers, and work on another stream
-//! waits for them.
+//! Ordering between streams: a buffer records its last writer and its readers, and work on another
+//! stream waits for them.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -10,7 +10,7 @@ use super::memory::Memory;
 use super::stream::Stream;
 use super::{Device, DeviceBuffer, graph};
 
-/// What work does with memory.
+/// How work accesses memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Access {
     Read,
@@ -19,7 +19,8 @@ pub(crate) enum Access {
 
 /// The streams that use a block of memory.
 ///
-/// While one stream alone uses it, an atomic word says so, and its next use takes no lock.
+/// While only one stream uses it, this is recorded in an atomic word, and further uses by that
+/// stream take no lock.
 #[derive(Debug, Default)]
 pub(super) struct Users {
     /// [`sole`] of the state; 0 when several streams use the memory, or none.
@@ -30,23 +31,23 @@ pub(super) struct Users {
 #[derive(Debug, Default)]
 struct State {
     writer: Option<Stream>,
-    /// Streams that wait for the writer and have read since.
+    /// Streams that have read since the last write, after waiting for it.
     readers: Vec<Stream>,
-    /// Streams that the owner of the memory orders, or that used it earlier: waited for before the
-    /// next write, and before the memory is freed.
+    /// Streams whose order the memory's owner ensures, or that used it earlier: the next write and
+    /// the release of the memory wait for them.
     others: Vec<Stream>,
 }
 
-// Finished streams are dropped from a list of readers when it has grown to so many.
+// Length of a list of readers at which finished streams are dropped from it.
 const PRUNED: usize = 16;
 
-/// The word for memory that `stream` alone uses.
+/// The word for memory that only `stream` uses.
 fn sole(stream: &Stream, access: Access) -> u64 {
     stream.key() << 1 | u64::from(access == Access::Write)
 }
 
 impl Users {
-    /// Of memory that is allocated in the order of `stream`.
+    /// The users of memory that is allocated in stream order on `stream`.
     pub(super) fn allocated_on(stream: &Stream) -> Self {
         let users = Users::default();
         users.lock().writer = Some(stream.clone());
@@ -58,7 +59,7 @@ impl Users {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether `stream` may go on without a lock: nobody else uses the memory.
+    /// Whether `stream` needs no lock: nothing else uses the memory.
     fn is_sole(&self, stream: &Stream, access: Access) -> bool {
         let word = self.sole.load(Ordering::Acquire);
         word == sole(stream, Access::Write)
@@ -84,7 +85,7 @@ impl Users {
             waits.wait(stream, writer)?;
         }
         if state.readers.len() >= PRUNED {
-            // Nobody can queue more on a stream whose last clone is here.
+            // No more work can be queued on a stream whose last clone is in the list.
             let is_over = |s: &Stream| s.is_last_clone() && s.is_done().unwrap_or(false);
             state.readers.retain(|reader| !is_over(reader));
         }
@@ -93,8 +94,8 @@ impl Users {
         Ok(())
     }
 
-    /// A write with exclusive access to the buffer. `is_shared` says that others may use it too: earlier users are then
-    /// remembered.
+    /// A write with exclusive access to the buffer. With `is_shared` others may use it too, so
+    /// earlier users stay recorded.
     fn write(&self, stream: &Stream, waits: &mut Waits, is_shared: bool) -> Result<()> {
         let mut state = self.lock();
         let State { writer, readers, others } = &mut *state;
@@ -116,7 +117,7 @@ impl Users {
         Ok(())
     }
 
-    /// Remembers that `stream`, which its owner orders, uses the memory.
+    /// Records that `stream` uses the memory; the memory's owner orders its uses.
     fn note(&self, stream: &Stream) {
         if self.is_sole(stream, Access::Write) {
             return;
@@ -131,13 +132,13 @@ impl Users {
         self.publish(&state);
     }
 
-    /// Forgets all users, whose work is done.
+    /// Removes all users; their work is done.
     pub(super) fn clear(&mut self) {
         *self.state.get_mut().unwrap_or_else(PoisonError::into_inner) = State::default();
         *self.sole.get_mut() = 0;
     }
 
-    /// Lets `stream` wait for all users, which are forgotten.
+    /// Makes `stream` wait for all users, and removes them.
     pub(super) fn end_on(&mut self, stream: &Stream) -> Result<()> {
         let mut waits = Waits::default();
         let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
@@ -153,7 +154,7 @@ fn holds(streams: &[Stream], stream: &Stream) -> bool {
     streams.iter().any(|s| s.is(stream))
 }
 
-/// Streams that were waited for in one call.
+/// Streams that one call has waited for.
 #[derive(Debug, Default)]
 pub(super) struct Waits {
     waited: [u64; 4],
@@ -175,8 +176,8 @@ impl Waits {
     }
 }
 
-/// The uses that one call makes of buffers on one stream. A stream that several of them wait for is
-/// waited for once.
+/// The uses of buffers by one call on one stream. A stream that several uses depend on is waited
+/// for once.
 pub(crate) struct Uses<'s> {
     stream: &'s Stream,
     ordered: bool,
@@ -188,17 +189,18 @@ impl<'s> Uses<'s> {
         Uses { stream, ordered: true, waits: Waits::default() }
     }
 
-    /// Uses that the caller orders, unless `ordered`: they are waited for before memory is freed.
+    /// Unless `ordered`, the caller orders the uses; they are only recorded, for the release of the
+    /// memory.
     pub(crate) fn ordered(self, ordered: bool) -> Self {
         Uses { ordered, ..self }
     }
 
-    /// Lets the stream read `buffer`: it waits for the last write on another stream.
+    /// A read of `buffer`: the stream waits for the last write on another stream.
     pub(crate) fn read<T>(&mut self, buffer: &DeviceBuffer<T>) -> Result<()> {
         self.access(buffer.memory(), Access::Read)
     }
 
-    /// Lets the stream write `buffer`, to which the caller has exclusive access: it waits for all work
+    /// A write of `buffer`, to which the caller has exclusive access: the stream waits for all work
     /// on other streams.
     pub(crate) fn write<T>(&mut self, buffer: &DeviceBuffer<T>) -> Result<()> {
         self.access(buffer.memory(), Access::Write)
@@ -229,7 +231,7 @@ impl<'s> Uses<'s> {
     }
 }
 
-/// Remembers that `stream` uses memory whose owner orders its uses: a plan's workspace.
+/// Records that `stream` uses memory whose owner orders its uses, such as a plan's workspace.
 pub(super) fn note(memory: &std::sync::Arc<Memory>, stream: &Stream) {
     if graph::is_recording() {
         graph::hold_memory(memory, Access::Read);
@@ -237,7 +239,7 @@ pub(super) fn note(memory: &std::sync::Arc<Memory>, stream: &Stream) {
     memory.users().note(stream);
 }
 
-/// The order of a plan's executions, which use the same workspaces: one after another.
+/// Orders a plan's executions one after another, because they use the same workspaces.
 #[derive(Debug)]
 pub(crate) struct PlanOrder {
     /// The device's stream, on which workspaces are freed.
@@ -246,8 +248,8 @@ pub(crate) struct PlanOrder {
 }
 
 impl PlanOrder {
-    /// Of a plan for so many calls, whose work is queued on the device's stream: a single one waits for
-    /// nothing on the host.
+    /// For a plan for `calls` calls whose setup is queued on the device's stream. A plan for a
+    /// single call does not make the host wait for it.
     pub(crate) fn new(device: &Device, calls: u64) -> Result<Self> {
         let own = device.stream().clone();
         if calls <= 1 {
@@ -257,12 +259,12 @@ impl PlanOrder {
         Ok(PlanOrder { own, last: None })
     }
 
-    /// Lets the device's stream wait for all executions, before workspaces are freed there.
+    /// Makes the device's stream wait for all executions, before workspaces are freed there.
     pub(super) fn end(&self) -> Result<()> {
         self.last.as_ref().map_or(Ok(()), |last| self.own.after(last))
     }
 
-    /// Lets `stream` wait for the execution before.
+    /// Makes `stream` wait for the previous execution.
     pub(crate) fn next(&mut self, stream: &Stream) -> Result<()> {
         if let Some(last) = &self.last {
             if last.is(stream) {
@@ -283,7 +285,7 @@ mod tests {
         [0; 3].map(|_| device.new_stream().expect("a stream"))
     }
 
-    /// Who is named in the word, and who is still waited for.
+    /// Checks which stream the word names, and which streams are still waited for.
     #[test]
     #[ignore = "needs a CUDA device"]
     fn a_stream_that_uses_memory_alone_is_named_in_one_word() {
@@ -307,7 +309,7 @@ mod tests {
         assert!(holds(&state.others, &one) && holds(&state.others, &three));
     }
 
-    /// Streams that ended leave the list of readers.
+    /// Finished streams are removed from the list of readers.
     #[test]
     #[ignore = "needs a CUDA device"]
     fn readers_that_are_gone_are_dropped() {

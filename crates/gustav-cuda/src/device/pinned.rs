@@ -1,4 +1,4 @@
-//! Page-locked host memory, which copies to and from a device while the host does other work.
+//! Page-locked host memory, from and to which copies run asynchronously.
 
 use std::ops::{Deref, DerefMut, Range};
 use std::ptr::NonNull;
@@ -15,7 +15,7 @@ use super::stream::Stream;
 /// `len` values in page-locked memory of the host.
 #[derive(Debug)]
 pub struct PinnedBuffer<T> {
-    // Not the device, which may own the buffer.
+    // The context, not the device: the device may own the buffer.
     context: Arc<CudaContext>,
     ptr: NonNull<T>,
     len: usize,
@@ -49,23 +49,23 @@ impl<T: bytemuck::Pod> PinnedBuffer<T> {
                 },
                 _ => Error::Device { action: "locking host memory", reason: describe(e) },
             })?;
-            // SAFETY: the block has so many bytes.
+            // SAFETY: the block has `bytes` bytes.
             unsafe { std::ptr::write_bytes(block.cast::<u8>(), 0, bytes) };
             ptr = NonNull::new(block.cast()).unwrap_or(ptr);
         }
         Ok(PinnedBuffer { context: device.context().clone(), ptr, len })
     }
 
-    /// Address that kernels write to and read from: that of the host, where host and device share
-    /// their addresses, as on all 64-bit systems.
+    /// Address for kernels: the host address, because host and device have a unified address space
+    /// on 64-bit systems.
     pub(crate) fn address(&self) -> u64 {
         self.ptr.as_ptr() as u64
     }
 
-    /// Queues copying the values in `range` to `to` on a device.
+    /// Queues a copy of the values in `range` to `to` on a device.
     ///
     /// # Safety
-    /// `to` is large enough, and neither side is written or freed before the stream has done it.
+    /// `to` is large enough, and neither side is written or freed before the copy is done.
     pub(crate) unsafe fn upload(
         &self,
         range: Range<usize>,
@@ -81,10 +81,10 @@ impl<T: bytemuck::Pod> PinnedBuffer<T> {
             .during("copying to the device")
     }
 
-    /// Queues copying values from `from` on a device into `range`.
+    /// Queues a copy of values at `from` on a device to `range`.
     ///
     /// # Safety
-    /// As [`PinnedBuffer::upload`], and the values are not read before either.
+    /// As [`PinnedBuffer::upload`], and the values are not read before.
     pub(crate) unsafe fn download(
         &mut self,
         range: Range<usize>,
@@ -102,10 +102,10 @@ impl<T: bytemuck::Pod> PinnedBuffer<T> {
 }
 
 impl PinnedBuffer<u64> {
-    /// The values, which a kernel may be writing meanwhile.
+    /// The values as atomics, because a kernel may be writing them.
     pub(crate) fn atomics(&self) -> &[AtomicU64] {
-        // SAFETY: as many values, of the same size and alignment, which are only written as a whole
-        // and to which there are no other references meanwhile.
+        // SAFETY: as many values, of the same size and alignment, which are only written as whole
+        // words and to which there are no other references.
         unsafe { std::slice::from_raw_parts(self.ptr.as_ptr().cast(), self.len) }
     }
 }
@@ -134,7 +134,7 @@ impl<T> DerefMut for PinnedBuffer<T> {
 impl<T> Drop for PinnedBuffer<T> {
     fn drop(&mut self) {
         if self.len * size_of::<T>() > 0 && self.bind().is_ok() {
-            // SAFETY: allocated once by us, freed once; the driver waits for copies.
+            // SAFETY: allocated here, freed once; the driver waits for copies.
             let _ = unsafe { result::free_host(self.ptr.as_ptr().cast()) };
         }
     }

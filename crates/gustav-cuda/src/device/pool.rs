@@ -8,11 +8,11 @@ use super::driver::Checked;
 
 type Attribute = sys::CUmemPool_attribute;
 
-// Part of the device's memory that its pool retains when it is freed.
+// The pool retains freed memory up to the device's memory ÷ this.
 const KEPT_PART: u64 = 16;
 
-/// Lets the device's pool retain some freed memory over synchronisations, so that making a plan does
-/// not map memory anew.
+/// Makes the device's pool retain some freed memory over synchronisations, so that new plans need
+/// not map memory again.
 pub(crate) fn keep_freed_memory(device: sys::CUdevice) -> std::result::Result<(), DriverError> {
     let mut total = 0usize;
     // SAFETY: the device exists.
@@ -50,8 +50,9 @@ fn get(device: sys::CUdevice, attribute: Attribute) -> std::result::Result<u64, 
 }
 
 impl Device {
-    /// Bytes of owned [`DeviceBuffer`](crate::DeviceBuffer)s on the device at present, from which
-    /// [`Device::peak_memory`] counts on. Waits for the device's own stream, where they are freed.
+    /// Restarts [`Device::peak_memory`] from the present use, and returns it: bytes of owned
+    /// [`DeviceBuffer`](crate::DeviceBuffer)s on the device. Waits for the device's own stream, on
+    /// which they are freed.
     ///
     /// # Errors
     /// [`Error::Device`](gustav_core::Error::Device).
@@ -63,7 +64,7 @@ impl Device {
         get(device, Attribute::CU_MEMPOOL_ATTR_USED_MEM_CURRENT).during("asking for used memory")
     }
 
-    /// Most bytes of owned buffers on the device at once since [`Device::reset_peak_memory`].
+    /// Peak of the bytes of owned buffers on the device since [`Device::reset_peak_memory`].
     ///
     /// # Errors
     /// [`Error::Device`](gustav_core::Error::Device).

@@ -1,4 +1,4 @@
-//! What a CUDA device is.
+//! Properties of a CUDA device.
 
 use cudarc::driver::{DriverError, result, sys};
 use gustav_core::{Error, Result};
@@ -8,7 +8,7 @@ use super::{Device, no_device};
 // Compute capability of the oldest devices that kernels are written for.
 const OLDEST: (i32, i32) = (7, 5);
 
-/// What a device is, as read from the driver.
+/// Properties of a device, as read from the driver.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct Profile {
     /// The device's name.
@@ -36,10 +36,10 @@ pub struct Profile {
 }
 
 impl Profile {
-    /// What device number `ordinal` is, without starting it.
+    /// The properties of device number `ordinal`, without creating a context on it.
     ///
     /// # Errors
-    /// [`Error::NoDevice`] saying what is missing.
+    /// [`Error::NoDevice`] that says what is missing.
     pub fn read(ordinal: usize) -> Result<Self> {
         Device::check(ordinal)?;
         let device = result::device::get(i32::try_from(ordinal).unwrap_or(i32::MAX));
@@ -52,7 +52,7 @@ impl Profile {
         format!("sm_{major}{minor}")
     }
 
-    /// What the driver says of `device`.
+    /// Reads the properties of `device` from the driver.
     pub(crate) fn of(device: sys::CUdevice) -> std::result::Result<Self, DriverError> {
         use sys::CUdevice_attribute_enum as Attribute;
         // SAFETY: the handle came from the driver.
@@ -84,7 +84,7 @@ impl Profile {
         })
     }
 
-    /// Refuses a device that is older than every kernel.
+    /// Checks that the device supports the kernels.
     pub(crate) fn is_new_enough(&self, ordinal: usize) -> Result<()> {
         if self.compute_capability >= OLDEST {
             return Ok(());

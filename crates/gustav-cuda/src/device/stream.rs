@@ -1,5 +1,6 @@
 //! Streams and events.
 
+use std::any::Any;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
@@ -10,16 +11,15 @@ use gustav_core::{Error, Result};
 use super::Device;
 use super::driver::Checked;
 
-// The handles of the default streams: of the device, and of the calling thread.
+// The handles of the default streams: the legacy one, and that of the calling thread.
 const LEGACY: usize = 1;
 const PER_THREAD: usize = 2;
-// Set in the key of a thread's default stream, whose handle is the same for every thread.
+// Bit in the key of a per-thread default stream, whose handle is the same for every thread.
 const OF_A_THREAD: u64 = 1 << 62;
 
-/// A queue of work on one device. Work of one stream runs in order; clones are the same stream.
+/// A queue of work on one device. Work on one stream runs in order; clones are the same stream.
 ///
-/// Streams order themselves: work on a buffer waits for the work of other streams that uses the
-/// same buffer.
+/// Streams are ordered automatically: work on a buffer waits for conflicting work on other streams.
 #[derive(Clone, Debug)]
 pub struct Stream {
     inner: Arc<Inner>,
@@ -30,13 +30,15 @@ pub(crate) struct Inner {
     context: Arc<CudaContext>,
     handle: sys::CUstream,
     key: u64,
-    /// The thread whose default stream it is.
+    /// The thread whose default stream it is, if any.
     thread: Option<u64>,
-    /// Marks the end of the queue when another stream has to wait for it.
+    /// Recorded when another stream has to wait for this one.
     event: OnceLock<Event>,
-    /// Destroys the stream; none for a stream that another library owns.
+    /// Destroys the stream; `None` for a stream that another library owns.
     owner: Option<Arc<CudaStream>>,
-    /// Whether it is the own stream of a device.
+    /// What keeps a stream that another library owns.
+    _holder: Option<Box<dyn Any + Send + Sync>>,
+    /// Whether it is a device's own stream.
     of_device: bool,
 }
 
@@ -57,34 +59,51 @@ impl Stream {
         let (context, handle) = (owner.context().clone(), owner.cu_stream());
         let (key, event) = (handle as u64, OnceLock::new());
         let owner = Some(owner);
-        let inner = Inner { context, handle, key, thread: None, event, owner, of_device };
+        let (thread, _holder) = (None, None);
+        let inner = Inner { context, handle, key, thread, event, owner, _holder, of_device };
         Stream { inner: Arc::new(inner) }
     }
 
-    fn adopted(device: &Device, handle: usize, key: u64, thread: Option<u64>) -> Self {
-        let context = device.context().clone();
-        let (handle, event) = (handle as sys::CUstream, OnceLock::new());
-        let inner = Inner { context, handle, key, thread, event, owner: None, of_device: false };
-        Stream { inner: Arc::new(inner) }
-    }
-
-    /// A stream that another library created on `device`, which is never destroyed here. 0 and 1 are
-    /// the legacy default stream, 2 is the default stream of the calling thread.
+    /// Adopts a stream that another library created on `device`; it is never destroyed here. 0 and
+    /// 1 are the legacy default stream, 2 is the default stream of the calling thread.
     ///
     /// # Safety
     /// `handle` is a stream of the device's primary context. It stays valid until the returned
-    /// stream and all of its clones are dropped; buffers and plans that were used on the stream hold
-    /// clones until they are dropped or written on another stream. The stream of handle 2 is used
-    /// on the calling thread alone; buffers that it used may be used and dropped on any.
+    /// stream and all of its clones are dropped; buffers and plans that were used on the stream
+    /// hold clones until they are dropped or written on another stream. The stream of handle 2 is
+    /// used on the calling thread alone; buffers that it used may be used and dropped on any
+    /// thread.
     pub unsafe fn from_raw(device: &Device, handle: *mut std::ffi::c_void) -> Self {
-        match handle as usize {
-            0 | LEGACY => Self::adopted(device, LEGACY, LEGACY as u64, None),
+        Self::adopted(device, handle as usize, None)
+    }
+
+    /// As [`Stream::from_raw`], of a stream that `holder` keeps: that is dropped with the last clone.
+    ///
+    /// # Safety
+    /// As there, and the stream stays valid as long as `holder` is there.
+    pub unsafe fn held(
+        device: &Device,
+        handle: *mut std::ffi::c_void,
+        holder: impl Any + Send + Sync,
+    ) -> Self {
+        Self::adopted(device, handle as usize, Some(Box::new(holder)))
+    }
+
+    fn adopted(device: &Device, handle: usize, holder: Option<Box<dyn Any + Send + Sync>>) -> Self {
+        let (handle, key, thread) = match handle {
+            0 | LEGACY => (LEGACY, LEGACY as u64, None),
             PER_THREAD => {
                 let thread = this_thread();
-                Self::adopted(device, PER_THREAD, OF_A_THREAD | thread, Some(thread))
+                (PER_THREAD, OF_A_THREAD | thread, Some(thread))
             }
-            handle => Self::adopted(device, handle, handle as u64, None),
-        }
+            handle => (handle, handle as u64, None),
+        };
+        let context = device.context().clone();
+        let (handle, event) = (handle as sys::CUstream, OnceLock::new());
+        let (owner, of_device) = (None, false);
+        let inner =
+            Inner { context, handle, key, thread, event, owner, _holder: holder, of_device };
+        Stream { inner: Arc::new(inner) }
     }
 
     pub(crate) fn raw(&self) -> &Inner {
@@ -93,8 +112,8 @@ impl Stream {
 
     /// The driver's handle, for other libraries.
     ///
-    /// Work that they queue is ordered with that of other streams by the caller. A capture begun
-    /// with it is launched by the caller as well, see [`Graph`](crate::Graph) for one that is safe.
+    /// The caller orders work that they queue with other streams, and likewise launches of captures
+    /// begun with the handle; see [`Graph`](crate::Graph) for safe captures.
     pub fn handle(&self) -> *mut std::ffi::c_void {
         self.inner.handle.cast()
     }
@@ -104,17 +123,17 @@ impl Stream {
         self.inner.key == other.inner.key
     }
 
-    /// A number that is the same for the same queue, below 2^63.
+    /// A number below 2^63 that identifies the queue.
     pub(crate) fn key(&self) -> u64 {
         self.inner.key
     }
 
-    /// Whether nobody else can queue work on the stream.
+    /// Whether this is the last clone, so that nothing else can queue work on the stream.
     pub(crate) fn is_last_clone(&self) -> bool {
         Arc::strong_count(&self.inner) == 1 && self.inner.owner.is_some()
     }
 
-    /// Whether it is the own stream of a device, which all threads use.
+    /// Whether it is a device's own stream, which all threads use.
     pub(super) fn is_of_device(&self) -> bool {
         self.inner.of_device
     }
@@ -142,7 +161,7 @@ impl Stream {
         }
     }
 
-    /// Marks this point of the queue.
+    /// Records a new event at this point of the queue.
     ///
     /// # Errors
     /// [`Error::Device`].
@@ -152,7 +171,7 @@ impl Stream {
         Ok(event)
     }
 
-    /// Marks this point of the queue with an event made before, which then marks nothing else.
+    /// Records an existing event at this point of the queue, in place of its earlier point.
     ///
     /// # Errors
     /// [`Error::Device`].
@@ -162,7 +181,7 @@ impl Stream {
         unsafe { result::event::record(event.raw, self.inner.handle) }.during("recording an event")
     }
 
-    /// Lets all work queued from now on wait for `event`.
+    /// Makes all work queued from now on wait for `event`.
     ///
     /// # Errors
     /// [`Error::Device`].
@@ -174,8 +193,8 @@ impl Stream {
             .during("waiting for an event")
     }
 
-    /// Lets work queued from now on wait for what `earlier` has queued so far. When only `earlier`
-    /// is being captured, this stream joins its capture.
+    /// Makes work queued from now on wait for the work queued on `earlier` so far. If only
+    /// `earlier` is being captured, this stream joins its capture.
     ///
     /// # Errors
     /// [`Error::Device`].
@@ -184,7 +203,7 @@ impl Stream {
             return Ok(());
         }
         if earlier.inner.thread.is_some_and(|thread| thread != this_thread()) {
-            // Its handle would name the default stream of this thread.
+            // On this thread its handle would mean the default stream of this thread.
             return self.inner.context.synchronize().during("waiting for a thread's stream");
         }
         let event = match earlier.inner.event.get() {
@@ -194,13 +213,14 @@ impl Stream {
                 earlier.inner.event.get_or_init(|| made)
             }
         };
-        // Another thread may mark a later point meanwhile, which is as good.
+        // Another thread may record the event at a later point in the meantime, which is sufficient
+        // too.
         earlier.mark(event)?;
         self.wait(event)
     }
 
-    /// Orders work queued from now on after what `earlier` has queued so far. A capture depends on
-    /// nothing outside of it: the host waits for work that was queued before the capture.
+    /// Orders work queued from now on after the work queued on `earlier` so far. A captured stream
+    /// cannot wait for work outside the capture, so the host waits for it.
     ///
     /// # Errors
     /// [`Error::Device`], also when `earlier` is being captured and this stream is not.
@@ -220,35 +240,35 @@ impl Stream {
     }
 
     /// Whether the stream is being captured in a graph.
-    pub(crate) fn is_capturing(&self) -> bool {
+    pub fn is_capturing(&self) -> bool {
         use sys::CUstreamCaptureStatus_enum::CU_STREAM_CAPTURE_STATUS_NONE as NONE;
         if self.inner.thread.is_some_and(|thread| thread != this_thread()) {
             return false;
         }
         let mut status = NONE;
-        // SAFETY: the stream is alive; the driver writes one word. The default stream answers with an
-        // error while another one is captured, and is not captured itself.
+        // SAFETY: the stream is alive; the driver writes one word. The call fails for the default
+        // stream while another stream is captured; the default stream itself cannot be.
         let found = unsafe { sys::cuStreamIsCapturing(self.inner.handle, &mut status) };
         found.result().is_ok() && status != NONE
     }
 }
 
-/// Does `work`, which waits for streams outside of a capture, although this thread captures one.
-fn relaxed<R>(work: impl FnOnce() -> Result<R>) -> Result<R> {
+/// Runs `work`, which waits for streams outside the capture, while this thread captures one.
+pub(super) fn relaxed<R>(work: impl FnOnce() -> Result<R>) -> Result<R> {
     let mut mode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
     // SAFETY: the driver exchanges the mode of this thread with the word.
     unsafe { sys::cuThreadExchangeStreamCaptureMode(&mut mode) }
         .result()
         .during("waiting for work before a capture")?;
     let done = work();
-    // SAFETY: as above, back to the mode before.
+    // SAFETY: as above, restores the previous mode.
     unsafe { sys::cuThreadExchangeStreamCaptureMode(&mut mode) }
         .result()
         .during("waiting for work before a capture")?;
     done
 }
 
-/// A number of the calling thread that no other one has.
+/// A unique number of the calling thread.
 fn this_thread() -> u64 {
     static NEXT: AtomicU64 = AtomicU64::new(1);
     thread_local! {
@@ -275,7 +295,7 @@ unsafe impl Send for Event {}
 unsafe impl Sync for Event {}
 
 impl Event {
-    /// An event that marks nothing yet: waiting for it takes no time.
+    /// An event that is not recorded yet: waiting for it returns at once.
     ///
     /// # Errors
     /// [`Error::Device`].
@@ -283,7 +303,7 @@ impl Event {
         Self::create(device.context(), true)
     }
 
-    /// As [`Event::new`], for order alone: there is no time to be read.
+    /// As [`Event::new`], for ordering only, without timing.
     pub(crate) fn untimed(device: &Device) -> Result<Self> {
         Self::create(device.context(), false)
     }
@@ -296,7 +316,7 @@ impl Event {
         Ok(Event { context: context.clone(), raw })
     }
 
-    /// Waits until the work before the mark is done.
+    /// Waits until the work before the event is done.
     ///
     /// # Errors
     /// [`Error::Device`].
@@ -322,7 +342,7 @@ impl Event {
 impl Drop for Event {
     fn drop(&mut self) {
         if self.context.bind_to_thread().is_ok() {
-            // SAFETY: created once, destroyed once; the driver keeps it alive for what waits for it.
+            // SAFETY: created once, destroyed once; the driver keeps it alive for work that waits for it.
             let _ = unsafe { result::event::destroy(self.raw) };
         }
     }
@@ -340,12 +360,13 @@ mod tests {
         assert_ne!(here, there);
     }
 
-    /// One handle is one queue, however often it is adopted; default streams of threads differ.
+    /// A handle adopted twice is the same queue; per-thread default streams differ.
     #[test]
     #[ignore = "needs a CUDA device"]
     fn adopted_streams_are_known_by_their_handle() {
         let device = Device::cuda(0).expect("a CUDA device");
-        // SAFETY: default streams are always there, and `own` outlives its second name.
+        // SAFETY: default streams always exist, and `own` outlives the stream adopted from its
+        // handle.
         let adopt = |handle: usize| unsafe { Stream::from_raw(&device, handle as *mut _) };
         let own = device.new_stream().expect("a stream");
         assert!(adopt(own.handle() as usize).is(&own));
@@ -353,7 +374,7 @@ mod tests {
         assert!(!adopt(0).is(&adopt(2)));
         let other = std::thread::scope(|scope| scope.spawn(|| adopt(2)).join().expect("a thread"));
         assert!(adopt(2).is(&adopt(2)) && !adopt(2).is(&other));
-        // The stream of another thread is waited for all the same.
+        // The default stream of another thread can be waited for too.
         own.after(&other).expect("an order");
     }
 }

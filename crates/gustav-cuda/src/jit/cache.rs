@@ -1,10 +1,10 @@
-//! Compiled kernels on disk.
+//! A cache of compiled kernels on disk.
 //!
 //! An entry is one file, named by its [`Key`]: a line of magic, a SHA-256 checksum of key and
 //! cubin, the cubin. An entry that does not match its checksum is a miss and is written again.
 //!
-//! A cubin is code, so the folder must belong to the user and be closed to everybody else. If it is
-//! not, the cache is not used; [`Cache::problem`] says why.
+//! A cubin is code, so the folder must belong to the user and be inaccessible to others. Otherwise
+//! the cache is not used; [`Cache::problem`] says why.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,7 +18,8 @@ use super::request::Key;
 const MAGIC: &[u8] = b"gustav cubin 2\n";
 const CHECKSUM_LEN: usize = 32;
 const EXTENSION: &str = "gustav-cubin";
-// A process that was interrupted leaves its temporary file; no write takes this long.
+// Age at which temporary files are removed: an interrupted process leaves them, and no write takes
+// this long.
 const ABANDONED: Duration = Duration::from_secs(3600);
 
 /// A folder of compiled kernels, or none. Clones are the same cache.
@@ -32,7 +33,7 @@ pub struct Cache {
 }
 
 impl Cache {
-    /// The size of a cache in bytes, unless the caller says otherwise.
+    /// Default limit of the size of a cache in bytes.
     pub const DEFAULT_LIMIT: u64 = 256 << 20;
 
     /// The cache in `folder`, which is created if it is missing; `None` caches nothing.
@@ -79,7 +80,7 @@ impl Cache {
         self
     }
 
-    /// Why entries are not read or not written, if so.
+    /// Why the cache is not read or not written, if so.
     pub fn problem(&self) -> Option<String> {
         let found = self.open().and_then(|folder| folder.writable());
         let write_failure = || self.write_failure.lock().unwrap_or_else(PoisonError::into_inner);
@@ -94,7 +95,7 @@ impl Cache {
         intact.then(|| entry.split_off(MAGIC.len() + CHECKSUM_LEN))
     }
 
-    /// Writes the cubin of `key`. A failure is no error, as the next process can compile again;
+    /// Writes the cubin of `key`. A failure is not an error, because kernels can be compiled again;
     /// [`Cache::problem`] reports it.
     pub fn put(&self, key: &Key, cubin: &[u8]) {
         let failure = self.open().and_then(|folder| {
@@ -116,8 +117,8 @@ impl Cache {
         Folder::open(self.folder.as_ref().map_err(String::clone)?)
     }
 
-    /// Removes the entries that were used least recently until the others are within the limit.
-    /// Another process may do the same meanwhile: both start with the same entries.
+    /// Removes the least recently used entries until the others are within the limit. Another
+    /// process may do the same concurrently: both begin with the same entries.
     fn evict(&self, folder: &Folder) -> std::io::Result<()> {
         let abandoned = SystemTime::now().checked_sub(ABANDONED);
         let mut entries = folder.files(&[EXTENSION, Folder::TEMPORARY])?;
@@ -146,7 +147,7 @@ fn file_name(key: &Key) -> String {
     format!("{key}.{EXTENSION}")
 }
 
-/// Covers the key too: an entry under another's name does not match.
+/// Covers the key too: an entry renamed to another key does not match.
 fn checksum(key: &Key, cubin: &[u8]) -> [u8; CHECKSUM_LEN] {
     Sha256::new().chain_update(key.bytes()).chain_update(cubin).finalize().into()
 }

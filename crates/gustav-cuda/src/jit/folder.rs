@@ -1,8 +1,8 @@
-//! A folder that nobody but its user can read or write, and the files in it.
+//! A folder that only its user can read or write, and the files in it.
 //!
-//! On Unix the owner and the permissions of the folder are checked at each open, and the owner of
-//! each file that is read; links are not followed. Elsewhere the folder has the permissions that it
-//! inherits, which in the user's profile of Windows are the user's own.
+//! On Unix the owner and the permissions of the folder are checked when it is opened, and the owner
+//! of each file that is read; symbolic links are not followed. Elsewhere the folder has the
+//! permissions that it inherits, which in the user's profile of Windows are the user's own.
 
 use std::fs::{self, DirBuilder, File, Metadata, OpenOptions};
 use std::hash::{BuildHasher, RandomState};
@@ -22,16 +22,15 @@ pub(super) struct Found {
     pub name: String,
     pub extension: String,
     pub bytes: u64,
-    /// When it was last written, or read through [`Folder::read`].
+    /// Time of the last write, or of the last read by [`Folder::read`].
     pub used: SystemTime,
 }
 
 impl Folder {
-    /// The extension of files that are being written. No other program uses it, so that old ones can be
-    /// removed.
+    /// The extension of temporary files. No other program uses it, so that old ones can be removed.
     pub const TEMPORARY: &str = "gustav-tmp";
 
-    /// Opens the folder, and creates it for its user alone if it is missing.
+    /// Opens the folder; creates it, accessible only to its user, if it is missing.
     ///
     /// # Errors
     /// Why it cannot be used.
@@ -51,10 +50,10 @@ impl Folder {
         Ok(Folder { read_only: found.permissions().readonly(), ..folder })
     }
 
-    /// Whether files may be written.
+    /// Checks that files may be written.
     ///
     /// # Errors
-    /// That they may not.
+    /// The reason why not.
     pub fn writable(&self) -> Result<(), String> {
         if self.read_only { Err(self.error(&"read-only")) } else { Ok(()) }
     }
@@ -64,7 +63,7 @@ impl Folder {
         format!("{} cannot cache compiled kernels: {reason}", self.path.display())
     }
 
-    /// What is in the file, which counts as used from now on.
+    /// Reads a file, and sets its time of use.
     pub fn read(&self, name: &str) -> io::Result<Vec<u8>> {
         let mut file = no_follow(OpenOptions::new().read(true)).open(self.path.join(name))?;
         let found = file.metadata()?;
@@ -73,14 +72,14 @@ impl Folder {
         }
         let mut bytes = Vec::new();
         file.read_to_end(&mut bytes)?;
-        // In a read-only folder this may fail; then nothing is evicted either.
+        // May fail in a read-only folder, in which nothing is evicted either.
         let _ = file.set_modified(SystemTime::now());
         Ok(bytes)
     }
 
-    /// Writes the file in one step: readers see the old one or the new one.
+    /// Replaces the file atomically: readers see the old one or the new one.
     pub fn replace(&self, name: &str, parts: &[&[u8]]) -> io::Result<()> {
-        // The keys of `RandomState` come from the system's random numbers.
+        // `RandomState` is seeded by the system, so the name cannot be guessed.
         let number = RandomState::new().hash_one(name);
         let temporary = self.path.join(format!("{number:016x}.{}", Self::TEMPORARY));
         let mut options = OpenOptions::new();
@@ -132,7 +131,8 @@ fn write(mut file: File, parts: &[&[u8]]) -> io::Result<()> {
     parts.iter().try_for_each(|part| file.write_all(part))
 }
 
-/// Opens no link; new files are the user's alone. Does not wait for the writer of a pipe.
+/// Does not follow symbolic links; new files are accessible only to the user; does not block on a
+/// pipe.
 #[cfg(unix)]
 fn no_follow(options: &mut OpenOptions) -> &mut OpenOptions {
     use std::os::unix::fs::OpenOptionsExt;
@@ -150,7 +150,7 @@ fn user() -> u32 {
     unsafe { libc::geteuid() }
 }
 
-/// Whether a file is this user's.
+/// Whether a file belongs to this user.
 #[cfg(unix)]
 fn owned(found: &Metadata) -> bool {
     std::os::unix::fs::MetadataExt::uid(found) == user()
@@ -161,7 +161,7 @@ fn owned(_found: &Metadata) -> bool {
     true
 }
 
-/// Refuses a folder of another user, and one that others can read or write.
+/// Checks that a folder belongs to this user and that others can neither read nor write it.
 #[cfg(unix)]
 fn private(found: &Metadata) -> Result<(), String> {
     use std::os::unix::fs::MetadataExt;

@@ -1,4 +1,4 @@
-//! Compiling kernels at run time, once per machine.
+//! Compilation of kernels at run time, cached on disk.
 
 #[macro_use]
 pub(crate) mod parameter_block;
@@ -15,28 +15,28 @@ use std::sync::Arc;
 use gustav_core::Result;
 
 pub use cache::Cache;
-pub use nvrtc::Nvrtc;
+pub use nvrtc::{Nvrtc, search_in};
 pub use request::{Key, Request};
 
-/// Turns CUDA C++ into what a driver loads.
+/// Compiles CUDA C++ to code that the driver can load.
 pub trait Compiler: Send + Sync {
-    /// An identification of this compiler: its output may differ from that of another.
+    /// Name and version of this compiler, part of the cache key.
     ///
     /// # Errors
     /// [`Error::NoDevice`](gustav_core::Error::NoDevice) when the compiler is missing.
     fn version(&self) -> Result<String>;
 
-    /// The cubin of `request` for `target` (for example `sm_90`); for a virtual target (`compute_75`),
-    /// and for a target that the compiler does not know, PTX that ends in a zero, which drivers compile
-    /// further.
+    /// The cubin of `request` for `target` (for example `sm_90`); for a virtual target
+    /// (`compute_75`), and for a target that the compiler does not know, zero-terminated PTX, which
+    /// the driver compiles.
     ///
     /// # Errors
     /// [`Error::NoDevice`](gustav_core::Error::NoDevice) when the compiler is missing,
-    /// [`Error::Device`](gustav_core::Error::Device) with its log when it refuses the source.
+    /// [`Error::Device`](gustav_core::Error::Device) with its log when it rejects the source.
     fn compile(&self, request: &Request, target: &str) -> Result<Vec<u8>>;
 }
 
-/// A compiler and the cache in front of it.
+/// A compiler with a cache.
 #[derive(Clone)]
 pub struct Jit {
     compiler: Arc<dyn Compiler>,
@@ -44,12 +44,12 @@ pub struct Jit {
 }
 
 impl Jit {
-    /// `compiler`, with its output in `cache`.
+    /// Compiles with `compiler` and caches its output in `cache`.
     pub fn new(compiler: Arc<dyn Compiler>, cache: Cache) -> Self {
         Jit { compiler, cache }
     }
 
-    /// The cache; [`Cache::problem`] says why it is not used, if so.
+    /// The cache; see [`Cache::problem`] for why it may not be used.
     pub fn cache(&self) -> &Cache {
         &self.cache
     }

@@ -10,6 +10,7 @@ use gustav_core::{Error, Result};
 
 use super::{Compiler, Request};
 use library::{Functions, RawProgram, Status, functions};
+pub use search::search_in;
 
 /// NVRTC 12 or newer, as found on this machine.
 ///
@@ -17,18 +18,19 @@ use library::{Functions, RawProgram, Status, functions};
 /// library that can be loaded is used:
 ///
 /// 1. by name, on the library path and among what the process has loaded;
-/// 2. in the CUDA toolkits `$CUDA_HOME`, `$CUDA_PATH` and `/usr/local/cuda`;
-/// 3. in the Python environments `$VIRTUAL_ENV` and `$CONDA_PREFIX`, and in the ones that the program
-///    and the file with this code lie in, as installed by `pip install nvidia-cuda-nvrtc` or by Conda.
+/// 2. in the folders of [`search_in`](super::search_in);
+/// 3. in the CUDA toolkits `$CUDA_HOME`, `$CUDA_PATH` and `/usr/local/cuda`;
+/// 4. in the Python environments `$VIRTUAL_ENV` and `$CONDA_PREFIX`, and in those that contain the
+///    program and the file with this code, as installed by `pip install nvidia-cuda-nvrtc` or by Conda.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Nvrtc;
 
 impl Nvrtc {
-    /// The assembler's words on the registers and the spills of a kernel.
+    /// The log of ptxas about the registers and spills of a kernel.
     #[cfg(test)]
     pub(crate) fn resources(&self, request: &Request, target: &str) -> Result<String> {
         let mut options = request.options(target);
-        // What the driver's own cache returns has no log.
+        // Code from the driver's own cache has no log.
         options.extend(["--ptxas-options=-v".into(), "--no-cache".into()]);
         Ok(compile(request, target, options)?.log())
     }
@@ -51,11 +53,11 @@ impl Compiler for Nvrtc {
     }
 }
 
-// What a virtual architecture's name begins with.
+// Prefix of the names of virtual architectures.
 const VIRTUAL: &str = "compute_";
 
-/// `target`, or where NVRTC does not know it, the newest virtual architecture before it: the driver goes
-/// on from there.
+/// `target`, or if NVRTC does not support it, the newest older virtual architecture, whose PTX the
+/// driver compiles.
 fn supported(target: &str) -> Result<Cow<'_, str>> {
     let Some(Ok(requested)) = target.strip_prefix("sm_").map(str::parse::<i32>) else {
         return Ok(target.into());
@@ -66,7 +68,7 @@ fn supported(target: &str) -> Result<Cow<'_, str>> {
     let status = unsafe { (nvrtc.num_supported_archs)(&mut count) };
     check(nvrtc, status, "asking NVRTC for its architectures")?;
     let mut all = vec![0; usize::try_from(count).unwrap_or(0)];
-    // SAFETY: there is memory for so many integers.
+    // SAFETY: the array has `count` integers.
     let status = unsafe { (nvrtc.supported_archs)(all.as_mut_ptr()) };
     check(nvrtc, status, "asking NVRTC for its architectures")?;
     Ok(match all.into_iter().filter(|supported| *supported <= requested).max() {
@@ -132,7 +134,7 @@ impl Program {
         String::from_utf8_lossy(&log).trim_end_matches('\0').trim().into()
     }
 
-    /// The text that a driver compiles further, with the zero that ends it.
+    /// The PTX, zero-terminated.
     fn ptx(&self) -> Result<Vec<u8>> {
         self.output(self.nvrtc.ptx_size, self.nvrtc.ptx, "reading PTX")
     }
@@ -186,10 +188,10 @@ mod tests {
     use super::*;
     use crate::launch::probe;
 
-    /// Of a device that NVRTC does not know yet, the driver compiles what it is given further.
+    /// For a device that NVRTC does not support yet, the driver compiles PTX of an older one.
     #[test]
     #[ignore = "needs NVRTC"]
-    fn a_device_that_the_compiler_does_not_know_gets_ptx() {
+    fn a_device_that_the_compiler_does_not_support_gets_ptx() {
         let ptx = |target| {
             let text = Nvrtc.compile(&probe::request(), target).expect("PTX");
             assert_eq!(text.last(), Some(&0), "{target}");

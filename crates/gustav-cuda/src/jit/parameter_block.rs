@@ -10,8 +10,8 @@ use std::fmt::Write;
 /// A member of a parameter block. The set is closed: numbers, device addresses (`u64` in Rust) and other blocks.
 ///
 /// # Safety
-/// `SPELLING` names a C++ type with the size and the alignment of `Self`, in which every pattern of bits of `Self`
-/// is a value.
+/// `SPELLING` names a C++ type with the size and the alignment of `Self`, for which every bit
+/// pattern of `Self` is valid.
 pub(crate) unsafe trait Member: Copy + 'static {
     /// The type in C++.
     const SPELLING: &'static str;
@@ -39,7 +39,7 @@ pub(crate) unsafe trait ParameterBlock: Member {
     const FIELDS: &'static [Field];
 }
 
-/// A field as C++ declares it, and where Rust has it.
+/// A field: its C++ declaration and its offset in Rust.
 pub(crate) struct Field {
     pub name: &'static str,
     pub spelling: &'static str,
@@ -110,7 +110,7 @@ macro_rules! parameter_block {
                 use $crate::jit::parameter_block::{Member, header};
                 $(<parameter_block!(@type $(* $access)? $($ty)::+) as Member>::collect(headers);)*
                 let name = concat!(module_path!(), "::", stringify!($name));
-                // NVRTC refuses a header that it is given twice.
+                // NVRTC rejects duplicate headers.
                 if headers.iter().all(|header| header.name != name) {
                     headers.push(header::<Self>(name));
                 }
@@ -192,7 +192,7 @@ mod tests {
         assert!(outer.text.contains("sizeof(Outer) == 64,"), "{outer:?}");
     }
 
-    /// The compiler agrees with Rust on the layout, and refuses the header where it does not.
+    /// The header compiles if the layouts agree, and not otherwise.
     #[test]
     #[ignore = "needs NVRTC"]
     fn another_layout_does_not_compile() {

@@ -1,4 +1,4 @@
-//! What is to be compiled.
+//! Requests to the compiler.
 
 use std::fmt::Display;
 use std::sync::OnceLock;
@@ -67,7 +67,7 @@ impl Request {
             HEADERS_HASHED.get_or_init(|| HEADERS.iter().copied().fold(Sha256::new(), header));
         let fields = [compiler, self.name, self.source].into_iter();
         let hash = fields.fold(headers.clone(), field);
-        // With their number, so that no option is taken for a part of a header.
+        // Their number is hashed too, so that options and headers cannot be confused.
         let hash = field(hash, &self.blocks.len().to_string());
         let hash = self.blocks().fold(hash, header);
         Key(self.options(target).iter().fold(hash, |h, o| field(h, o)).finalize().into())
@@ -90,7 +90,7 @@ impl Display for Key {
     }
 }
 
-/// Adds a text with its length, so that the border between two texts is part of the hash.
+/// Adds a text with its length, so that the boundary between two texts is part of the hash.
 fn field(hash: Sha256, text: &str) -> Sha256 {
     hash.chain_update((text.len() as u64).to_le_bytes()).chain_update(text)
 }
@@ -108,7 +108,7 @@ impl Display for Request {
     }
 }
 
-/// A request of the kernel file with this path below `kernels/`, without parameters.
+/// A request for the kernel file with this path below `kernels/`, without parameters.
 macro_rules! request {
     ($path:literal) => {
         $crate::jit::Request::new(
@@ -144,6 +144,7 @@ const HEADERS: &[(&str, &str)] = headers![
     "ptx/warp.cuh",
     "schedule/arrival.cuh",
     "schedule/even_shares.cuh",
+    "schedule/fix_up.cuh",
     "schedule/lengths.cuh",
     "schedule/look_back.cuh",
     "schedule/row_blocks.cuh",
@@ -185,8 +186,8 @@ const HEADERS: &[(&str, &str)] = headers![
 mod tests {
     use super::*;
 
-    /// Kernels include nothing of the CUDA toolkit, whose headers (of f16, for one) may be missing
-    /// where they are compiled.
+    /// Kernels include no headers of the CUDA toolkit (such as that of f16), because these may be
+    /// missing at run time.
     #[test]
     fn kernels_include_headers_of_their_own_only() {
         let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("kernels");

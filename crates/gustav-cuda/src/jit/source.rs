@@ -14,7 +14,7 @@ pub(crate) fn semiring(kind: Semiring) -> &'static str {
     }
 }
 
-/// The template of what takes the products of a row together: a semiring's, or that of an extremum of plus-times.
+/// The template that reduces the products of a row: a semiring's, or that of an extremum over plus-times.
 pub(crate) fn reduction(kind: Semiring, extremum: Option<Extremum>) -> &'static str {
     match extremum {
         None => semiring(kind),

@@ -13,7 +13,7 @@ use crate::jit::parameter_block::ParameterBlock;
 
 /// The largest grid in y and z.
 pub(crate) const GRID_Y: u64 = 65_535;
-// Compute capability, in tenths, and driver of programmatic dependent launch.
+// The first compute capability (× 10) and the first driver with programmatic dependent launch.
 const DEPENDENT: i32 = 90;
 const DEPENDENT_DRIVER: i32 = 12_030;
 // The first driver that reports the size of a kernel's parameters.
@@ -23,7 +23,7 @@ const GRID_X: u64 = i32::MAX as u64;
 
 /// A cubin or PTX loaded on a device.
 pub(crate) struct Module {
-    // Unloaded before the context goes.
+    // The module must be unloaded before the context is destroyed.
     context: Arc<CudaContext>,
     raw: sys::CUmodule,
 }
@@ -34,10 +34,10 @@ unsafe impl Send for Module {}
 unsafe impl Sync for Module {}
 
 impl Module {
-    /// Loads `cubin`, or PTX that ends in a zero; the context is bound.
+    /// Loads `cubin`, or zero-terminated PTX; the context must be bound.
     pub(crate) fn load(context: Arc<CudaContext>, cubin: &[u8]) -> Result<Self> {
         let mut raw = std::ptr::null_mut();
-        // SAFETY: a cubin carries its own length, PTX ends in a zero; the driver copies what it needs.
+        // SAFETY: a cubin contains its length, PTX is zero-terminated; the driver copies the data.
         unsafe { sys::cuModuleLoadData(&mut raw, cubin.as_ptr().cast()) }
             .result()
             .during("loading a kernel")?;
@@ -74,7 +74,7 @@ impl Drop for Module {
     }
 }
 
-/// Refuses a kernel whose parameter has another size than `P`.
+/// Checks that the kernel's parameter has the size of `P`.
 fn check_parameter<P: ParameterBlock>(raw: sys::CUfunction, name: &CStr) -> Result<()> {
     let (mut offset, mut size) = (0, 0);
     // SAFETY: the kernel's module is loaded; the driver writes two numbers.
@@ -90,7 +90,7 @@ fn check_parameter<P: ParameterBlock>(raw: sys::CUfunction, name: &CStr) -> Resu
     Err(Error::Device { action: "checking a kernel's parameter", reason })
 }
 
-/// The capability, in tenths, that a kernel was compiled for.
+/// The compute capability × 10 that a kernel was compiled for.
 fn compiled_for(raw: sys::CUfunction) -> Result<i32> {
     use sys::CUfunction_attribute::CU_FUNC_ATTRIBUTE_PTX_VERSION as VERSION;
     let mut version = 0;
@@ -117,7 +117,7 @@ unsafe impl<P> Send for Kernel<P> {}
 unsafe impl<P> Sync for Kernel<P> {}
 
 impl<P: ParameterBlock> Kernel<P> {
-    /// Lets launches request up to `bytes` of shared memory beside what the kernel declares.
+    /// Allows launches up to `bytes` of dynamic shared memory.
     pub(crate) fn allow_shared(&self, bytes: usize) -> Result<()> {
         use sys::CUfunction_attribute::CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES as MOST;
         // SAFETY: the kernel's module is loaded.
@@ -126,7 +126,7 @@ impl<P: ParameterBlock> Kernel<P> {
             .during("asking for shared memory")
     }
 
-    /// CTAs of `block` threads and `shared` bytes beside what the kernel declares that a
+    /// How many CTAs of `block` threads with `shared` bytes of dynamic shared memory a
     /// multiprocessor holds at once.
     pub(crate) fn resident(&self, block: u32, shared: usize) -> Result<usize> {
         self.module.context.bind_to_thread().during("using the device from this thread")?;
@@ -144,7 +144,7 @@ impl<P: ParameterBlock> Kernel<P> {
     /// Queues a launch of `grid` CTAs of `block` threads.
     ///
     /// # Safety
-    /// Every address in `arguments` is valid for what the kernel does until the stream has done it.
+    /// Every address in `arguments` is valid for the kernel's accesses until the launch is done.
     pub(crate) unsafe fn launch(
         &self,
         stream: &Stream,
@@ -156,7 +156,7 @@ impl<P: ParameterBlock> Kernel<P> {
         unsafe { self.launch_with_shared(stream, grid, block, 0, arguments) }
     }
 
-    /// As [`Kernel::launch`], with `shared` bytes of shared memory beside what the kernel declares.
+    /// As [`Kernel::launch`], with `shared` bytes of dynamic shared memory.
     ///
     /// # Safety
     /// As there.
@@ -172,12 +172,14 @@ impl<P: ParameterBlock> Kernel<P> {
         unsafe { self.launch_when(false, stream, grid, block, shared, arguments) }
     }
 
-    /// As [`Kernel::launch_with_shared`], for a kernel that waits for the launch ahead of it on the stream by
-    /// itself, as `ptx/dependents.cuh` says: where devices can, it begins before that one has ended.
+    /// As [`Kernel::launch_with_shared`], by programmatic dependent launch if the device has it:
+    /// the kernel may begin before the previous launch on the stream has ended, and waits for it as
+    /// `ptx/dependents.cuh` says.
     ///
     /// # Safety
-    /// As there; before the kernel has waited, it writes nothing, and reads only what no launch writes, or what
-    /// the launch ahead does not write, if that one has waited for all others before it let this one begin.
+    /// As there; before it waits, the kernel writes nothing, and reads only data that no launch
+    /// writes, or, if the previous launch waited for all earlier ones before it triggered this one,
+    /// data that the previous launch does not write.
     pub(crate) unsafe fn launch_dependent(
         &self,
         stream: &Stream,
@@ -237,7 +239,7 @@ impl<P: ParameterBlock> Kernel<P> {
                 attrs: &raw mut attribute,
                 numAttrs: 1,
             };
-            // SAFETY: the caller's promise; the driver copies what it is given before it returns.
+            // SAFETY: the caller's promise; the driver copies the arguments before it returns.
             unsafe { sys::cuLaunchKernelEx(&raw const config, raw, parameters, none) }
         } else {
             // SAFETY: as above.

@@ -1,4 +1,4 @@
-//! Kernels on a device: compiled, loaded, launched.
+//! Kernels on a device: compiling, loading and launching them.
 
 mod kernel;
 mod modules;

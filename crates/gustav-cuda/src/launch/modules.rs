@@ -13,7 +13,7 @@ use crate::device::{Device, Profile};
 use crate::jit::parameter_block::ParameterBlock;
 use crate::jit::{Compiler, Jit, Nvrtc, Request};
 
-/// What compiles kernels for a device, and the kernels that it has loaded.
+/// The compiler for a device, and the loaded kernels.
 #[derive(Default)]
 struct Modules {
     jit: Jit,
@@ -26,7 +26,7 @@ impl Device {
     /// Device number `ordinal`, with kernels compiled and cached by `jit`.
     ///
     /// # Errors
-    /// [`Error::NoDevice`](gustav_core::Error::NoDevice) saying what is missing.
+    /// [`Error::NoDevice`](gustav_core::Error::NoDevice) that says what is missing.
     pub fn with_jit(ordinal: usize, jit: Jit) -> Result<Self> {
         let device = Self::cuda(ordinal)?;
         device.kernels(|| Modules { jit, ..Modules::default() })?;
@@ -37,21 +37,22 @@ impl Device {
     pub(crate) fn module(&self, request: &Request) -> Result<Arc<Module>> {
         let modules = self.kernels(Modules::default)?;
         let target = self.profile().target();
-        // Sources are constants: their addresses are unique.
+        // Sources are constants, so their addresses identify them.
         let key = format!("{:p} {request}", request.source);
         let loaded = || modules.loaded.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(module) = loaded().get(&key) {
             return Ok(module.clone());
         }
-        // The lock is free meanwhile: other threads go on, or compile the same kernel.
+        // Without the lock, so that other threads are not blocked; they may compile the same kernel
+        // too.
         let cubin = modules.jit.cubin(request, &target)?;
         self.bind()?;
         let module = Arc::new(Module::load(self.context().clone(), &cubin)?);
         Ok(loaded().entry(key).or_insert(module).clone())
     }
 
-    /// The kernel `name` of `request`, loaded at the first call with this variant. The type of the variant
-    /// and that of the parameter block identify the kernel file.
+    /// The kernel `name` of `request`, loaded in the first call with this variant. The types of the
+    /// variant and of the parameter block identify the kernel file.
     pub(crate) fn kernel<V: Clone + Eq + Hash + Send + 'static, P: ParameterBlock>(
         &self,
         variant: &V,
@@ -84,7 +85,8 @@ impl Profile {
     /// Checks that products can run on the device, which is number `ordinal`.
     ///
     /// # Errors
-    /// [`Error::NoDevice`](gustav_core::Error::NoDevice) if it is older than every kernel, or nothing compiles kernels for it.
+    /// [`Error::NoDevice`](gustav_core::Error::NoDevice) if the device is too old for the kernels, or there is no
+    /// compiler for it.
     pub fn check(&self, ordinal: usize) -> Result<()> {
         self.is_new_enough(ordinal)?;
         Nvrtc.version().map(drop)

@@ -1,4 +1,4 @@
-//! Bandwidth of a device's memory, and measurements that start with cold caches. See
+//! Measures the bandwidth of a device's memory, and times with cold caches. See
 //! `kernels/memory/read.cu`.
 
 use gustav_core::Result;
@@ -8,9 +8,9 @@ use crate::device::{Device, DeviceBuffer, Stream};
 use crate::jit::Request;
 
 const BLOCK: u32 = 256;
-// CTAs per multiprocessor: all that it holds at once, of 256 threads each.
+// Resident CTAs of 256 threads per multiprocessor.
 const CTAS: usize = 8;
-// Copies are this large, or an eighth of the free memory if that is less.
+// Size of copies; an eighth of the free memory if that is less.
 const COPY_BYTES: usize = 1 << 30;
 const RUNS: usize = 7;
 const PASSES: u64 = 64;
@@ -28,7 +28,7 @@ parameter_block! {
     struct Arguments {
         from: *const u64,
         sink: *mut u64,
-        /// Of 16 bytes.
+        /// Number of vectors of 16 bytes.
         vectors: u64,
         passes: u64,
     }
@@ -40,7 +40,7 @@ pub(crate) fn request() -> Request {
 }
 
 impl Probe {
-    /// Takes twice the size of L2 in memory.
+    /// Allocates twice the size of L2.
     ///
     /// # Errors
     /// [`OutOfMemory`](gustav_core::Error::OutOfMemory),
@@ -60,7 +60,7 @@ impl Probe {
         })
     }
 
-    /// Queues reading so much on `stream` that L2 holds nothing of what was there before.
+    /// Queues reads on `stream` that replace the contents of L2.
     ///
     /// # Errors
     /// [`Device`](gustav_core::Error::Device).
@@ -73,17 +73,17 @@ impl Probe {
         self.scratch.bytes()
     }
 
-    /// Milliseconds that `run` takes on `stream`, starting with cold caches. The stream is kept
-    /// busy while `run` queues its work, so that queueing is not measured.
+    /// Milliseconds of the work that `run` queues on `stream`, with cold caches. The stream is busy
+    /// while `run` queues its work, so that queueing is not measured.
     ///
     /// # Errors
-    /// What `run` returns, [`Device`](gustav_core::Error::Device).
+    /// Those of `run`, [`Device`](gustav_core::Error::Device).
     pub fn cold_ms(&self, stream: &Stream, run: impl FnOnce() -> Result<()>) -> Result<f64> {
         self.flush(stream)?;
         timed(stream, run)
     }
 
-    /// Bytes per second that a copy moves, reading and writing counted.
+    /// Bandwidth of a copy in bytes per second, reads plus writes.
     ///
     /// # Errors
     /// [`OutOfMemory`](gustav_core::Error::OutOfMemory),
@@ -100,7 +100,7 @@ impl Probe {
         Ok(2.0 * from.bytes() as f64 / ms * 1e3)
     }
 
-    /// Bytes per second that L2 gives of what it holds.
+    /// Bandwidth of reads that hit L2, in bytes per second.
     ///
     /// # Errors
     /// [`Device`](gustav_core::Error::Device).
@@ -124,10 +124,10 @@ impl Probe {
     }
 }
 
-/// Milliseconds that the work which `run` queues on `stream` takes.
+/// Milliseconds of the work that `run` queues on `stream`.
 ///
 /// # Errors
-/// What `run` returns, [`Device`](gustav_core::Error::Device).
+/// Those of `run`, [`Device`](gustav_core::Error::Device).
 pub fn timed(stream: &Stream, run: impl FnOnce() -> Result<()>) -> Result<f64> {
     let start = stream.record()?;
     run()?;

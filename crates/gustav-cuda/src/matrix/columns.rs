@@ -1,4 +1,4 @@
-//! Facts about the columns of a CSR matrix's rows, found on the device. See
+//! Computes facts about the columns of the rows of a CSR matrix on the device. See
 //! `kernels/csr/columns.cu`.
 
 use gustav_core::{IndexType, Result};
@@ -9,7 +9,7 @@ use crate::jit::Request;
 use crate::launch::{GRID_Y, Kernel};
 
 const BLOCK: u32 = 256;
-// CTAs for every multiprocessor, before they take more entries each.
+// Most CTAs per multiprocessor; larger matrices have more entries per CTA.
 const CTAS: u64 = 16;
 
 /// The kernels.
@@ -23,7 +23,7 @@ parameter_block! {
     struct Arguments {
         offsets: *const Offset,
         indices: *const Index,
-        /// A u64, the count, or u32 boundaries: out[c * rows + row] for c = 0 .. chunks.
+        /// A u64 count, or u32 boundaries out[c * rows + row] for c = 0 .. chunks.
         out: u64,
         rows: u64,
         entries: u64,
@@ -43,7 +43,7 @@ pub(crate) fn request(index: IndexType, offset: IndexType) -> Request {
 }
 
 impl Columns {
-    /// For matrices with these types of column indices and row offsets.
+    /// The kernels for these types of column indices and row offsets.
     pub(crate) fn new(device: &Device, index: IndexType, offset: IndexType) -> Result<Self> {
         let module = device.module(&request(index, offset))?;
         let device = device.clone();
@@ -58,7 +58,7 @@ impl Columns {
     /// device's own stream.
     ///
     /// # Safety
-    /// The addresses in `m` are valid until the stream has done the work.
+    /// The addresses in `m` are valid until the work is done.
     pub(crate) unsafe fn increase(&self, m: &Sparse) -> Result<bool> {
         let stream = self.device.stream();
         let what = "a count on the device";
@@ -83,12 +83,13 @@ impl Columns {
         Ok(found[0] == 0)
     }
 
-    /// Queues, for u32 offsets and indices, where each row of `m` crosses into each chunk of `width` columns: entry c of row k
-    /// goes to `out[c * rows + k]`, for `chunks + 1` boundaries c.
+    /// Queues the computation of where each row of `m`, with u32 offsets and indices, is cut by
+    /// chunks of `width` columns: boundary c of row k goes to `out[c * rows + k]`, for `chunks + 1`
+    /// boundaries.
     ///
     /// # Safety
-    /// The addresses are valid until the stream has done the work, `out` is large enough, and the
-    /// columns of every row increase.
+    /// The addresses are valid until the work is done, `out` is large enough, and the columns of
+    /// every row increase.
     pub(crate) unsafe fn cut(
         &self,
         stream: &Stream,

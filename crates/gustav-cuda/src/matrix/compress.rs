@@ -1,5 +1,5 @@
-//! A dense matrix on the device becomes CSR there: the three parallel steps of Chen et al. (2025,
-//! §3.3), moved to the GPU as their outlook (§8) proposes. See `kernels/dense/compress.cu`.
+//! Conversion of a dense matrix to CSR on the device: the three parallel steps of Chen et al.
+//! (2025, §3.3), on the GPU as their outlook (§8) proposes. See `kernels/dense/compress.cu`.
 
 use std::ops::Range;
 
@@ -12,18 +12,18 @@ use crate::launch::Kernel;
 
 const THREADS: u32 = 256;
 const WARPS: u64 = 8;
-// CTAs per multiprocessor: all that it holds at once, of 256 threads each.
+// Resident CTAs of 256 threads per multiprocessor.
 const CTAS: u64 = 8;
 
-/// What an element of a dense matrix has to be to become an entry.
+/// Which elements of a dense matrix become entries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Entries {
-    /// Anything but minus zero, by which the algorithms with a dense C mark "no entry": entries
-    /// that happen to be zero stay.
+    /// All but minus zero, with which algorithms with a dense C mark "no entry": entries of value
+    /// zero are stored.
     #[default]
     Pattern,
-    /// Anything but zero.
+    /// All but zeros.
     Nonzeros,
 }
 
@@ -36,7 +36,7 @@ pub(crate) struct Compress {
     total: DeviceBuffer<u64>,
 }
 
-/// Rows of a packed dense matrix, and where they belong in the CSR matrix.
+/// Rows of a packed dense matrix, and their numbers in the CSR matrix.
 #[derive(Clone, Debug)]
 pub(crate) struct Panel {
     /// The rows, which start at `dense`.
@@ -52,9 +52,9 @@ parameter_block! {
         ld: u64,
         rows: u64,
         columns: u64,
-        /// Where the rows go in `offsets`.
+        /// First row of the panel, an index of `offsets`.
         row: u64,
-        /// Of the whole matrix.
+        /// Row offsets of the whole matrix.
         offsets: *mut u32,
         indices: *mut u32,
         values: *mut Value,
@@ -102,10 +102,11 @@ impl Compress {
         ((rows as u64).div_ceil(WARPS).min(most.max(1)), 1)
     }
 
-    /// Queues counting the entries of the panel's rows into `offsets`, u32 of the whole matrix.
+    /// Queues the count of the entries of the panel's rows, written to `offsets` (u32, of the whole
+    /// matrix).
     ///
     /// # Safety
-    /// The addresses are valid until the stream has done the work.
+    /// The addresses are valid until the work is done.
     pub(crate) unsafe fn count(&self, stream: &Stream, panel: &Panel, offsets: u64) -> Result<()> {
         let arguments = self.arguments(panel, [offsets, 0, 0]);
         let grid = self.grid(panel.rows.len());
@@ -113,10 +114,10 @@ impl Compress {
         unsafe { self.count.launch(stream, grid, THREADS, &arguments) }
     }
 
-    /// Turns the counts of `rows` rows into offsets, and returns their sum.
+    /// Computes the offsets of `rows` rows from their counts, and returns the sum.
     ///
     /// # Safety
-    /// `offsets` holds `rows + 1` numbers until the stream has done the work.
+    /// `offsets` holds `rows + 1` numbers until the work is done.
     ///
     /// # Errors
     /// [`Error::Overflow`] when the sum passes u32, [`Error::Device`].
@@ -138,11 +139,11 @@ impl Compress {
         }
     }
 
-    /// Queues writing the panel's entries where `csr` (offsets, indices, values) says.
+    /// Queues the write of the panel's entries to `csr` (addresses of offsets, indices, values).
     ///
     /// # Safety
-    /// The addresses are valid until the stream has done the work, and the offsets are those that
-    /// [`Compress::sum`] made of the same panel.
+    /// The addresses are valid until the work is done, and the offsets are those that
+    /// [`Compress::sum`] computed for the same panel.
     pub(crate) unsafe fn fill(&self, stream: &Stream, panel: &Panel, csr: [u64; 3]) -> Result<()> {
         let arguments = self.arguments(panel, csr);
         let grid = self.grid(panel.rows.len());
@@ -152,8 +153,8 @@ impl Compress {
 }
 
 impl<T: Scalar> DeviceDense<T> {
-    /// The matrix in CSR form, made on the device after the work queued on `stream`, which then
-    /// waits for it. Its rows are sorted.
+    /// Converts the matrix to CSR on the device, after the work queued on `stream`; later work on
+    /// `stream` waits for it. Rows are sorted.
     ///
     /// # Errors
     /// [`Error::Unsupported`] for other types than f32 and f64 and for column-major matrices,
@@ -186,12 +187,12 @@ impl<T: Scalar> DeviceDense<T> {
 }
 
 impl Compress {
-    /// The CSR matrix of panels that follow one another, on the device's own stream. `make` queues
-    /// what writes a panel: once for each when one panel is all, else twice, as the panels share
-    /// their memory.
+    /// The CSR matrix of consecutive panels, computed on the device's own stream. `make` queues the
+    /// computation of a panel: once if there is only one panel, else twice for each, because the
+    /// panels share their memory.
     ///
     /// # Safety
-    /// What the panels name is valid until the stream has done the work.
+    /// The memory of the panels is valid until the work is done.
     pub(crate) unsafe fn csr<T: Scalar, I: Index, O: Index>(
         &self,
         nrows: usize,

@@ -74,7 +74,7 @@ impl<T: Scalar, I: Index, O: Index> DeviceCsr<T, I, O> {
         DeviceCsr { pattern, values }
     }
 
-    /// Where the nonzeros are.
+    /// The pattern.
     pub fn pattern(&self) -> &DevicePattern<I, O> {
         &self.pattern
     }
@@ -114,12 +114,12 @@ impl<T: Scalar, I: Index, O: Index> DeviceCsr<T, I, O> {
         DeviceValues::of(self.pattern.id(), &self.values)
     }
 
-    /// Values, to change them under an unchanged pattern.
+    /// Values, mutable; the pattern is unchanged.
     pub fn values_mut(&mut self) -> DeviceSliceMut<'_, T> {
         DeviceSliceMut::new(&mut self.values)
     }
 
-    /// Pattern and values, for their next owner.
+    /// Pattern and values, owned.
     pub fn into_parts(self) -> (DevicePattern<I, O>, DeviceBuffer<T>) {
         (self.pattern, self.values)
     }
@@ -129,7 +129,8 @@ impl<T: Scalar, I: Index, O: Index> DeviceCsr<T, I, O> {
         self.pattern.bytes() + self.values.bytes()
     }
 
-    /// Lets the own stream of `device`, a handle of the same GPU, read the matrix.
+    /// Orders the own stream of `device`, a handle of the same GPU, after earlier writes of the
+    /// matrix.
     pub(crate) fn join(&self, device: &Device) -> Result<()> {
         self.pattern.join(device)?;
         self.values.join_on(device.stream())
@@ -138,7 +139,7 @@ impl<T: Scalar, I: Index, O: Index> DeviceCsr<T, I, O> {
     /// A copy on the host.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`], [`Error::Device`], and what [`Csr::new`] finds wrong.
+    /// [`Error::OutOfMemory`], [`Error::Device`], and those of [`Csr::new`].
     pub fn download(&self) -> Result<Csr<T, I, O>> {
         Csr::from_pattern(&self.pattern.download()?, self.values.to_host()?)
     }

@@ -1,4 +1,4 @@
-//! Dense matrices on a device, owned or over memory that another library holds.
+//! Dense matrices on a device, over owned memory or memory of another library.
 
 use gustav_core::{Dense, DenseView, Error, Layout, Result, Scalar};
 
@@ -16,7 +16,7 @@ pub struct DeviceDense<T> {
 }
 
 impl<T: Scalar> DeviceDense<T> {
-    /// A copy of `m` on `device`, with what is between its lines; packed where that is not borrowed.
+    /// A copy of `m` on `device`, including the values between its lines; packed if these are not borrowed.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`], [`Error::Device`].
@@ -38,7 +38,7 @@ impl<T: Scalar> DeviceDense<T> {
         })
     }
 
-    /// A packed matrix that is written before it is read.
+    /// An uninitialised packed matrix.
     ///
     /// # Errors
     /// As [`DeviceDense::zeros`].
@@ -87,7 +87,7 @@ impl<T: Scalar> DeviceDense<T> {
         Ok(made)
     }
 
-    /// The values are as many as shape and leading dimension require.
+    /// Checks that there are as many values as shape and leading dimension require.
     ///
     /// # Errors
     /// [`Error::Length`].
@@ -117,7 +117,7 @@ impl<T: Scalar> DeviceDense<T> {
         self.ncols
     }
 
-    /// Which index runs fastest.
+    /// The layout.
     pub fn layout(&self) -> Layout {
         self.layout
     }
@@ -132,12 +132,12 @@ impl<T: Scalar> DeviceDense<T> {
         &self.data
     }
 
-    /// The values, padding included, to be changed in place.
+    /// The values, padding included, mutable in place.
     pub fn data_mut(&mut self) -> DeviceSliceMut<'_, T> {
         DeviceSliceMut::new(&mut self.data)
     }
 
-    /// The values, padding included, for their next owner.
+    /// The values, padding included, owned.
     pub fn into_data(self) -> DeviceBuffer<T> {
         self.data
     }

@@ -1,5 +1,5 @@
-//! Values of A in the order of a format's slots, gathered anew at every execution: a plan knows the
-//! pattern alone (docs/decisions/0011-converted-formats.md).
+//! Gathers values of A to the order of another format's slots in every execution, because a plan
+//! holds the pattern alone (docs/decisions/0011-converted-formats.md).
 
 use gustav_core::{DType, IndexType, Result};
 
@@ -50,8 +50,8 @@ impl Gather {
     /// Queues `out[i] = values[source[i]]` for `count` slots.
     ///
     /// # Safety
-    /// The arrays are at these addresses until the stream has done the work, and every source but
-    /// the one of padding is a position in `values`.
+    /// The addresses are valid until the work is done, and every source except the mark of padding
+    /// is a position in `values`.
     pub(crate) unsafe fn launch(
         &self,
         stream: &Stream,
@@ -67,7 +67,7 @@ impl Gather {
     }
 }
 
-/// The slots of a converted matrix: where each value comes from, and memory for the values.
+/// The slots of a converted matrix: the source of each value, and memory for the values.
 pub(crate) struct Slots {
     /// Position in the values of A; all ones in padding.
     pub source: DeviceBuffer<u32>,
@@ -92,11 +92,10 @@ impl Slots {
         self.source.bytes() + self.values.bytes()
     }
 
-    /// Queues gathering the values of A.
+    /// Queues the gather of the values of A.
     ///
     /// # Safety
-    /// `values` are those of the matrix whose pattern was converted, until the stream has done the
-    /// work.
+    /// `values` are those of the matrix whose pattern was converted, valid until the work is done.
     pub(crate) unsafe fn refresh(&self, stream: &Stream, values: u64) -> Result<()> {
         self.source.used_on(stream);
         self.values.used_on(stream);

@@ -1,4 +1,4 @@
-//! A dense matrix brought from one layout to the other on the device.
+//! Converts a dense matrix from one layout to the other on the device.
 
 use gustav_core::{Arith, DType, Result, Scalar, Semiring};
 
@@ -15,7 +15,7 @@ pub(crate) struct Transpose {
     kernel: Kernel<Arguments>,
 }
 
-/// Where a matrix is, where it goes, and how many lines of what length it has.
+/// Source and destination of a matrix, and the number and length of its lines.
 #[derive(Clone, Copy)]
 pub(crate) struct Move {
     pub from: u64,
@@ -30,15 +30,15 @@ parameter_block! {
     struct Arguments {
         input: *const In,
         output: *mut Out,
-        /// Of `in`.
+        /// Lines of `in`.
         lines: u64,
-        /// Of a line of `in`.
+        /// Length of a line of `in`.
         length: u64,
         ld_in: u64,
         ld_out: u64,
         alpha: u64,
         beta: u64,
-        /// Of a line of `out`.
+        /// A value for every line of `out`.
         bias: *const Accum,
     }
 }
@@ -66,11 +66,11 @@ impl Transpose {
         Ok(Transpose { kernel: module.kernel(c"transpose")? })
     }
 
-    /// Queues `to = scale(α, fromᵀ) ⊕ scale(β, to)` and the steps of an epilogue, with a value of
-    /// `bias` for every line of `to`.
+    /// Queues `to = scale(α, fromᵀ) ⊕ scale(β, to)` and an epilogue, with a value of `bias` for
+    /// every line of `to`.
     ///
     /// # Safety
-    /// The addresses are valid for what `m` describes until the stream has done the work.
+    /// The addresses are valid for the matrices that `m` describes until the work is done.
     pub(crate) unsafe fn launch<A: Arith>(
         &self,
         stream: &Stream,
@@ -95,7 +95,7 @@ impl Transpose {
         unsafe { self.kernel.launch(stream, grid, BLOCK, &arguments) }
     }
 
-    /// Queues a plain copy into the other layout.
+    /// Queues a plain copy to the other layout.
     ///
     /// # Safety
     /// As [`Transpose::launch`].

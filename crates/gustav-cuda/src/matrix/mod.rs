@@ -1,4 +1,4 @@
-//! Matrices on a device, owned or over memory that another library holds.
+//! Matrices on a device, over owned memory or memory of another library.
 
 pub(crate) mod columns;
 pub(crate) mod compress;

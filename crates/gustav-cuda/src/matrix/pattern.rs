@@ -1,4 +1,4 @@
-//! Patterns on a device: where the nonzeros of a sparse matrix are.
+//! Patterns on a device.
 
 use std::sync::{Arc, OnceLock, Weak};
 
@@ -13,10 +13,10 @@ use crate::device::memory::Memory;
 use crate::device::{Device, DeviceBuffer};
 
 /// The shape, row offsets and column indices of a sparse matrix in CSR form on a device: a
-/// [`Pattern`] there, with the same invariants.
+/// [`Pattern`] in device memory, with the same invariants.
 ///
-/// It never changes. A clone shares the arrays and the identity and costs a reference count. Plans
-/// are made for patterns and hold them.
+/// It never changes. A clone shares the arrays and the identity, and costs the increment of a
+/// reference count. Plans are made for patterns and hold them.
 #[derive(Clone, Debug)]
 pub struct DevicePattern<I: Index = u32, O: Index = u32> {
     shared: Arc<Shared<I, O>>,
@@ -29,7 +29,7 @@ struct Shared<I, O> {
     ncols: usize,
     offsets: DeviceBuffer<O>,
     indices: DeviceBuffer<I>,
-    /// Made when a plan first needs it; holds no reference to this pattern.
+    /// Computed when a plan first needs it; holds no reference to this pattern.
     transposed: OnceLock<Arc<TransposedPattern<I, O>>>,
 }
 
@@ -47,7 +47,8 @@ impl<I: Index, O: Index> DevicePattern<I, O> {
         Ok(Self::of(view.id(), view.nrows(), view.ncols(), offsets, indices))
     }
 
-    /// A pattern over two arrays on one device, owned or borrowed, checked there. Waits for that.
+    /// A pattern over two arrays on one device, owned or borrowed, checked on the device. Waits for
+    /// the result.
     ///
     /// # Errors
     /// [`Error::Length`], [`Error::Offsets`] or [`Error::Index`] with the first row or position
@@ -68,7 +69,8 @@ impl<I: Index, O: Index> DevicePattern<I, O> {
     ///
     /// # Safety
     /// The invariants of [`Pattern`] hold when the work queued on the arrays is done, and nobody
-    /// writes them afterwards; kernels read through the indices unchecked. Both are on one device.
+    /// writes them afterwards; kernels rely on the indices without checks. Both arrays are on one
+    /// device.
     pub unsafe fn new_unchecked(
         nrows: usize,
         ncols: usize,
@@ -92,8 +94,8 @@ impl<I: Index, O: Index> DevicePattern<I, O> {
         }
     }
 
-    /// The identity that clones, the matrices of this pattern, and the host pattern that it was copied
-    /// from share.
+    /// The identity, shared by clones, by matrices of this pattern, and by the host pattern that it
+    /// was copied from.
     pub fn id(&self) -> PatternId {
         self.shared.id
     }
@@ -136,7 +138,7 @@ impl<I: Index, O: Index> DevicePattern<I, O> {
     /// A copy on the host, with an identity of its own.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`], [`Error::Device`], and what [`Pattern::new`] finds wrong.
+    /// [`Error::OutOfMemory`], [`Error::Device`], and those of [`Pattern::new`].
     pub fn download(&self) -> Result<Pattern<I, O>> {
         let (offsets, indices) = (self.offsets().to_host()?, self.indices().to_host()?);
         Pattern::new(self.nrows(), self.ncols(), offsets, indices)
@@ -183,8 +185,8 @@ impl<I: Index, O: Index> DevicePattern<I, O> {
         Problem { index_type: I::TYPE, offset_type: O::TYPE, ..problem }
     }
 
-    /// The pattern of Aᵀ with the permutation of values, made by the first plan that needs it. Work of
-    /// `device`, a handle of the same GPU, may still be queued on it.
+    /// The pattern of Aᵀ with the permutation of values, computed for the first plan that needs it.
+    /// Work on the stream of `device`, a handle of the same GPU, may not be done yet.
     ///
     /// # Errors
     /// As [`TransposedPattern::new`].
@@ -193,11 +195,11 @@ impl<I: Index, O: Index> DevicePattern<I, O> {
             return Ok(transposed.clone());
         }
         let made = Arc::new(TransposedPattern::new(device, self)?);
-        // Another thread may have been faster; then its result is the one that is shared.
+        // If another thread was faster, its result is shared.
         Ok(self.shared.transposed.get_or_init(|| made).clone())
     }
 
-    /// Whether nobody but the one holder of this clone has the arrays: no matrix, plan or graph.
+    /// Whether nothing else refers to the arrays: no matrix, plan or graph.
     pub(crate) fn is_alone(&self) -> bool {
         let Shared { offsets, indices, .. } = &*self.shared;
         Arc::strong_count(&self.shared) == 1 && offsets.is_alone() && indices.is_alone()
@@ -208,18 +210,19 @@ impl<I: Index, O: Index> DevicePattern<I, O> {
         self.offsets().is_owned() && self.indices().is_owned()
     }
 
-    /// Lets the own stream of `device`, a handle of the same GPU, read the arrays.
+    /// Orders the own stream of `device`, a handle of the same GPU, after earlier writes of the
+    /// arrays.
     pub(crate) fn join(&self, device: &Device) -> Result<()> {
         self.offsets().join_on(device.stream())?;
         self.indices().join_on(device.stream())
     }
 
-    /// A reference that does not keep the arrays.
+    /// A weak reference to the arrays.
     pub(crate) fn downgrade(&self) -> WeakPattern<I, O> {
         WeakPattern { id: Some(self.id()), shared: Arc::downgrade(&self.shared) }
     }
 
-    /// The arrays, whatever their types.
+    /// The arrays without their types.
     pub(crate) fn held(&self) -> HeldPattern {
         HeldPattern {
             id: self.id(),
@@ -247,7 +250,7 @@ impl<I: Index, O: Index> From<&DevicePattern<I, O>> for DevicePattern<I, O> {
     }
 }
 
-/// A pattern that others may drop.
+/// A weak reference to a pattern.
 #[derive(Debug)]
 pub(crate) struct WeakPattern<I, O> {
     id: Option<PatternId>,
@@ -261,12 +264,12 @@ impl<I, O> Default for WeakPattern<I, O> {
 }
 
 impl<I: Index, O: Index> WeakPattern<I, O> {
-    /// The pattern, if somebody holds it.
+    /// The pattern, if it still exists.
     pub(crate) fn upgrade(&self) -> Option<DevicePattern<I, O>> {
         self.shared.upgrade().map(|shared| DevicePattern { shared })
     }
 
-    /// Refuses `found` when it is another pattern.
+    /// Checks that `found` is this pattern.
     ///
     /// # Errors
     /// [`Error::Pattern`].
@@ -281,7 +284,7 @@ impl<I: Index, O: Index> WeakPattern<I, O> {
     }
 }
 
-/// The arrays of a pattern as plans hold them, whatever their types.
+/// The arrays of a pattern as plans hold them, with their types known at run time.
 #[derive(Clone, Debug)]
 pub(crate) struct HeldPattern {
     pub id: PatternId,

@@ -1,4 +1,4 @@
-//! Row offsets from the entries of every row, on the device. See `kernels/csr/scan.cu`.
+//! Row offsets from the numbers of entries of the rows, on the device. See `kernels/csr/scan.cu`.
 
 use gustav_core::{Error, Index, IndexType, Result};
 
@@ -13,7 +13,7 @@ parameter_block! {
     struct Arguments {
         offsets: *mut Offset,
         rows: u64,
-        /// Zeros: a ticket, then a word for every tile.
+        /// Zero at launch: a ticket counter, then a word for every tile.
         ticket: *mut u64,
         total: *mut u64,
     }
@@ -36,8 +36,8 @@ impl Scan {
         device.module(&request(offset))?.kernel(c"scan").map(Scan)
     }
 
-    /// Turns the entries of row i at `offsets[i + 1]` into row offsets, and returns their sum.
-    /// Works on the device's own stream and waits for it.
+    /// Replaces the numbers of entries of row i at `offsets[i + 1]` by row offsets, and returns the
+    /// sum. Runs on the device's own stream and waits for it.
     ///
     /// # Errors
     /// [`Error::Overflow`] when the sum passes `O`, [`Error::OutOfMemory`], [`Error::Device`].
@@ -48,7 +48,7 @@ impl Scan {
     ) -> Result<usize> {
         let rows = offsets.len().saturating_sub(1);
         let tiles = rows.div_ceil((BLOCK * ITEMS) as usize).max(1);
-        // The sum, the ticket, the tiles.
+        // The sum, the ticket counter, the tiles.
         let mut words = DeviceBuffer::<u64>::queued(device, 2 + tiles, "tiles of a scan")?;
         words.fill(0, device.stream())?;
         let (total, ticket) = (words.address(), words.address() + 8);

@@ -1,4 +1,4 @@
-//! A sparse matrix as the host side of a kernel sees it.
+//! A sparse matrix on the device, as passed to kernels.
 
 use gustav_core::{Index, Scalar};
 

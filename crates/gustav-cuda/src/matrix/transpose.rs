@@ -1,4 +1,4 @@
-//! The pattern of Aᵀ, made on the device, and A's values in its order. See
+//! Computes the pattern of Aᵀ on the device, and gathers A's values to its order. See
 //! `kernels/csr/transpose.cu`.
 
 use std::sync::Arc;
@@ -12,10 +12,10 @@ use crate::device::order::{Access, Uses};
 use crate::device::{Device, DeviceBuffer, Stream};
 use crate::jit::Request;
 
-/// Threads of a CTA, and values of a digit.
+/// Threads of a CTA, and number of values of a digit of the radix sort.
 const BLOCK: u32 = 256;
 const DIGIT_BITS: u32 = BLOCK.ilog2();
-/// Entries of a tile for every thread.
+/// Entries of a tile per thread.
 const ROUNDS: u32 = 16;
 
 /// The source with its parameters.
@@ -38,38 +38,38 @@ pub(crate) struct TransposedPattern<I, O> {
 
 parameter_block! {
     struct Arguments {
-        /// Of the entries in their order so far.
+        /// Columns of the entries in their present order.
         columns: *const Index,
-        /// Likewise; null in the first round, which takes them as stored.
+        /// Positions of the entries in A; null in the first round, in which they are in order.
         positions: *const Offset,
         sorted_columns: *mut Index,
         sorted_positions: *mut Offset,
-        /// Digit by digit, of every tile.
+        /// Number of entries of each digit in every tile.
         counts: *mut Offset,
-        /// Of the digits.
+        /// Number of entries of each digit.
         totals: *mut Offset,
-        /// Of the matrix.
+        /// Row offsets of A.
         offsets: *const Offset,
-        /// Of the columns.
+        /// Row offsets of Aᵀ.
         starts: *mut Offset,
-        /// Of the sorted entries.
+        /// Rows of the sorted entries.
         rows: *mut Index,
         nrows: u64,
         ncols: u64,
         nnz: u64,
         tiles: u64,
-        /// Of the digit.
+        /// Lowest bit of the digit.
         shift: u32,
     }
 }
 
 impl<I: Index, O: Index> TransposedPattern<I, O> {
-    /// Queues the pattern of the transpose of `a` on the device's stream, to be waited for by the
-    /// caller. Entries of a row of it are in the order of the rows of `a`, in every run.
+    /// Queues the computation of the transpose of `a` on the device's stream; the caller orders its
+    /// uses. Entries of its rows are in the order of the rows of `a`, in every run.
     ///
     /// # Errors
-    /// [`gustav_core::Error::Overflow`] when a row of `a` is no column index,
-    /// [`gustav_core::Error::OutOfMemory`], [`gustav_core::Error::Device`].
+    /// [`gustav_core::Error::Overflow`] when a row number of `a` does not fit the type of column
+    /// indices, [`gustav_core::Error::OutOfMemory`], [`gustav_core::Error::Device`].
     pub(crate) fn new(device: &Device, a: &DevicePattern<I, O>) -> Result<Self> {
         I::try_from_usize(a.nrows().saturating_sub(1), "row index of the transpose")?;
         let starts = a.ncols().saturating_add(1);
@@ -88,16 +88,18 @@ impl<I: Index, O: Index> TransposedPattern<I, O> {
         &self.source
     }
 
-    /// Queues sorting the entries of `a` by column, digit by digit.
+    /// Queues a radix sort of the entries of `a` by column.
     fn sort(&self, device: &Device, a: &DevicePattern<I, O>) -> Result<()> {
         let (stream, nnz) = (device.stream(), a.nnz());
         let bits = usize::BITS - a.ncols().saturating_sub(1).leading_zeros();
         let digits = bits.div_ceil(DIGIT_BITS).max(1);
         let tiles = nnz.div_ceil((BLOCK * ROUNDS) as usize);
         let spare = if digits > 1 { nnz } else { 0 };
-        // Entries go back and forth between these and the arrays of the transpose, to end there.
-        let columns = DeviceBuffer::<I>::queued(device, spare, "columns on their way")?;
-        let positions = DeviceBuffer::<O>::queued(device, spare, "positions on their way")?;
+        // Rounds alternate between these arrays and those of the transpose; the last one writes the
+        // latter.
+        let columns = DeviceBuffer::<I>::queued(device, spare, "columns while they are sorted")?;
+        let positions =
+            DeviceBuffer::<O>::queued(device, spare, "positions while they are sorted")?;
         let counts = tiles.saturating_mul(BLOCK as usize);
         let counts = DeviceBuffer::<O>::queued(device, counts, "counts of digits")?;
         let totals = DeviceBuffer::<O>::queued(device, BLOCK as usize, "counts of digits")?;
@@ -128,8 +130,8 @@ impl<I: Index, O: Index> TransposedPattern<I, O> {
             };
             (arguments.sorted_columns, arguments.sorted_positions) = to;
             arguments.shift = digit * DIGIT_BITS;
-            // SAFETY: every place that the counts give is
-            // below nnz, and freed buffers wait for the stream.
+            // SAFETY: all positions from the counts are below nnz, and freed buffers wait for the
+            // stream.
             unsafe {
                 tally.launch(stream, (tiles as u64, 1), BLOCK, &arguments)?;
                 if tiles > 0 {
@@ -144,7 +146,7 @@ impl<I: Index, O: Index> TransposedPattern<I, O> {
             let most = profile.multiprocessors * profile.threads_per_multiprocessor;
             ((count as u64).div_ceil(u64::from(BLOCK)).min(most.max(1) as u64), 1)
         };
-        // SAFETY: as above; the columns are read to their end before rows take their place.
+        // SAFETY: as above; all columns are read before rows overwrite them.
         unsafe {
             module.kernel(c"starts")?.launch(stream, grid(a.ncols() + 1), BLOCK, &arguments)?;
             module.kernel(c"rows")?.launch(stream, grid(nnz), BLOCK, &arguments)
@@ -152,7 +154,7 @@ impl<I: Index, O: Index> TransposedPattern<I, O> {
     }
 }
 
-/// Aᵀ as a plan holds it: a shared pattern, and values gathered from A's at every execution.
+/// Aᵀ in a plan: a shared pattern, and values gathered from A's in every execution.
 pub(crate) struct Transposed<T> {
     pub offsets: Arc<Memory>,
     pub indices: Arc<Memory>,
@@ -164,8 +166,8 @@ pub(crate) struct Transposed<T> {
 }
 
 impl<T: Scalar> Transposed<T> {
-    /// Of `batch` matrices of `pattern`; the pattern is made on the own stream of `device` unless another plan
-    /// has made it.
+    /// For `batch` matrices of `pattern`; the pattern may have been computed on the own stream of
+    /// `device`.
     ///
     /// # Errors
     /// As [`TransposedPattern::new`].
@@ -176,8 +178,8 @@ impl<T: Scalar> Transposed<T> {
     ) -> Result<Self> {
         let TransposedPattern { offsets, indices, source } = pattern;
         let nnz = indices.len();
-        let room = nnz.saturating_mul(batch);
-        let values = DeviceBuffer::<T>::queued(device, room, "values of the transpose")?;
+        let count = nnz.saturating_mul(batch);
+        let values = DeviceBuffer::<T>::queued(device, count, "values of the transpose")?;
         let bytes = offsets.bytes() + indices.bytes() + source.bytes() + values.bytes();
         let [offsets, source] = [offsets, source].map(|array| array.memory().clone());
         let indices = indices.memory().clone();
@@ -195,8 +197,7 @@ impl<T: Scalar> Transposed<T> {
         self.source.address()
     }
 
-    /// Queues the gathering of the values of A, or of one A after another, each in the order of its pattern, which
-    /// the stream may read.
+    /// Queues the gather of the values of A, or of one A after another.
     pub(crate) fn refresh(
         &self,
         uses: &mut Uses<'_>,
@@ -212,8 +213,8 @@ impl<T: Scalar> Transposed<T> {
         for first in (0..values.len().min(self.values.len())).step_by(nnz.max(1)) {
             let bytes = (first * size_of::<T>()) as u64;
             let (from, to) = (values.address() + bytes, out + bytes);
-            // SAFETY: both value arrays hold `nnz` entries from there on, as the positions do, which are below
-            // `nnz`, and the buffers wait for the stream when freed.
+            // SAFETY: both value arrays hold `nnz` entries from there on, there are `nnz`
+            // positions, all below `nnz`, and the buffers wait for the stream when freed.
             unsafe { self.gather.launch(stream, from, source, to, nnz)? };
         }
         Ok(())
@@ -227,7 +228,7 @@ mod tests {
     use super::*;
     use crate::matrix::DeviceCsr;
 
-    /// A matrix whose rows repeat columns of all kinds, in no order.
+    /// A matrix with unsorted and repeated columns.
     fn matrix<I: Index, O: Index>(rows: usize, cols: usize, nnz: usize) -> Csr<f32, I, O> {
         let mut state = 1u64;
         let mut next = || {

@@ -1,4 +1,4 @@
-//! Whether arrays on a device are a pattern. See `kernels/csr/validate.cu`.
+//! Checks that arrays on a device are a valid pattern. See `kernels/csr/validate.cu`.
 
 use gustav_core::{Error, Index, IndexType, Result, validate};
 
@@ -6,7 +6,7 @@ use crate::device::DeviceBuffer;
 use crate::jit::Request;
 
 const BLOCK: u32 = 256;
-// CTAs for every multiprocessor, before they take more entries each.
+// Most CTAs per multiprocessor; larger matrices have more entries per CTA.
 const CTAS: u64 = 16;
 
 /// The source with its parameters.
@@ -22,7 +22,8 @@ parameter_block! {
     struct Arguments {
         offsets: *const Offset,
         indices: *const Index,
-        /// First and last offset, first row whose offset is above the next one's, first index that is too large.
+        /// First and last offset, first row whose offset exceeds the next one, first position of an index that is too
+        /// large.
         found: *mut u64,
         rows: u64,
         entries: u64,
@@ -34,7 +35,7 @@ parameter_block! {
 /// Waits for the device's own stream.
 ///
 /// # Errors
-/// [`Error::Length`], [`Error::Offsets`] or [`Error::Index`] for the first position found wrong,
+/// [`Error::Length`], [`Error::Offsets`] or [`Error::Index`] for the first position that is wrong,
 /// [`Error::Argument`] for arrays on two devices or in use by a graph, [`Error::Device`].
 pub(super) fn pattern<I: Index, O: Index>(
     nrows: usize,
@@ -78,12 +79,12 @@ pub(super) fn pattern<I: Index, O: Index>(
     Positions::new(positions).check(nrows, ncols, offsets, indices)
 }
 
-/// What the kernel found.
+/// The results of the kernel.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Positions {
     first: u64,
     last: u64,
-    /// The first row whose offset is above the next one's.
+    /// The first row whose offset exceeds the next one.
     back: Option<usize>,
     /// The first position of an index that is too large.
     index: Option<usize>,

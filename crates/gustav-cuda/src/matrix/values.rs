@@ -9,9 +9,9 @@ use crate::device::DeviceBuffer;
 
 /// Values on a device in the order of a pattern's nonzeros.
 ///
-/// Values that come from a matrix carry the identity of its pattern, and a plan for another pattern
-/// refuses them. A plain buffer carries none: its values are in the order of the plan's nonzeros by
-/// the caller's word, and only their number is checked.
+/// Values of a matrix carry the identity of its pattern, and a plan for another pattern rejects
+/// them. A plain buffer has no identity: the caller guarantees that its values are in the order of
+/// the plan's nonzeros, and only their number is checked.
 #[derive(Debug)]
 pub struct DeviceValues<'a, T> {
     buffer: &'a DeviceBuffer<T>,
@@ -32,12 +32,12 @@ impl<'a, T> DeviceValues<'a, T> {
         DeviceValues { buffer, pattern: Some(pattern) }
     }
 
-    /// The values alone.
+    /// The values as a buffer.
     pub fn buffer(self) -> &'a DeviceBuffer<T> {
         self.buffer
     }
 
-    /// The pattern that they belong to, where that is known.
+    /// The pattern that they belong to, if known.
     pub fn pattern_id(&self) -> Option<PatternId> {
         self.pattern
     }

@@ -1,5 +1,5 @@
-//! What `nonzero-split` and `merge-path` have in common, for SpMM and SpMV: partitions of equal work, a CTA
-//! each, and their carry-outs.
+//! The common part of `nonzero-split` and `merge-path`, for SpMM and SpMV: partitions of equal
+//! work, one for each CTA, and their carry-outs.
 
 use std::ffi::CStr;
 
@@ -8,7 +8,7 @@ use gustav_core::{Error, Problem, Result};
 use crate::device::{Device, DeviceBuffer, Stream};
 use crate::jit::Request;
 
-/// How an algorithm partitions a matrix, and its kernels.
+/// An algorithm's way to partition a matrix, and its kernels.
 pub(crate) trait Partitioning: Send {
     /// Its three kernels: boundaries, sums, fix-up.
     const KERNELS: [&'static CStr; 3];
@@ -56,8 +56,8 @@ impl Partitioning for MergePath {
     }
 }
 
-/// Refuses a CTA of `threads` threads with `items` items each if the kernels are not made for it; `more` is what
-/// else they need.
+/// Checks that there are kernels for a CTA of `threads` threads with `items` items each; `more` is
+/// the result of further checks.
 pub(crate) fn check_cta(threads: u32, items: u32, more: bool) -> Result<()> {
     let fits = (32..=1024).contains(&threads)
         && threads.is_multiple_of(32)
@@ -125,7 +125,7 @@ impl Partitions {
         self.addresses()
     }
 
-    /// The addresses, for work that ends before the plan is used.
+    /// The addresses, for work that is done before the plan is used.
     pub(crate) fn addresses(&self) -> Addresses {
         Addresses {
             boundaries: self.boundaries.address(),

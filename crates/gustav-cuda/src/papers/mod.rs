@@ -1,7 +1,8 @@
-//! Published kernels, kept faithful for comparison: `auto` never takes them, they run by name.
+//! Published kernels, reproduced faithfully for comparison: they run only when named, `auto` never
+//! chooses them.
 //!
-//! Most of them take f32 and f64, u32 indices, plus-times, A as stored, and the layout of their
-//! source.
+//! Most of them support f32 and f64, u32 indices, plus-times, A as stored, and the layout of their
+//! paper.
 
 pub(crate) mod flattened;
 pub mod spgemm;
@@ -21,8 +22,8 @@ pub(crate) const ROW_MAJOR: (Layout, Layout) = (Layout::RowMajor, Layout::RowMaj
 /// Column-major B and C.
 pub(crate) const COLUMN_MAJOR: (Layout, Layout) = (Layout::ColumnMajor, Layout::ColumnMajor);
 
-/// Refuses what the source of `algorithm` for `operation` does not define; B and C are in
-/// `layouts`, and `nearest` takes the rest.
+/// Checks that the paper of `algorithm` defines `problem`: an `operation` with B and C in
+/// `layouts`. Errors name `nearest`, which supports the rest.
 pub(crate) fn supports(
     problem: &Problem,
     algorithm: Algorithm,
@@ -45,7 +46,7 @@ pub(crate) fn supports(
     if (problem.index_type, problem.offset_type) != (IndexType::U32, IndexType::U32) {
         return refuse("the paper's kernel takes u32 indices");
     }
-    // One row number is kept free, for "no row".
+    // The largest row number means "no row".
     if problem.rows >= u32::MAX as usize {
         return refuse("the paper's kernel counts rows in 32 bits");
     }
@@ -62,7 +63,7 @@ pub(crate) fn supports(
     Ok(())
 }
 
-/// As [`supports`], for a product with a dense matrix; `segmented` takes the rest.
+/// As [`supports`], for SpMM; `segmented` supports the rest.
 pub(crate) fn spmm(
     problem: &Problem,
     algorithm: Algorithm,
@@ -72,7 +73,7 @@ pub(crate) fn spmm(
 }
 
 parameter_block! {
-    /// The parameter of the kernels that need nothing beside the operands.
+    /// The parameter of kernels that need only the operands.
     pub(crate) struct PaperOperands {
         pub offsets: *const u32,
         pub indices: *const u32,

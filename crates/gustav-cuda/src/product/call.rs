@@ -19,7 +19,7 @@ pub struct Call<'a, T: Scalar> {
     pub(crate) reuse_conversion: bool,
 }
 
-/// The options that all products have in common.
+/// The options common to all products.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Common<'a, A> {
     stream: Option<&'a Stream>,
@@ -35,7 +35,7 @@ impl<A> Default for Common<'_, A> {
 }
 
 impl<'a, A: Arith> Common<'a, A> {
-    /// With these factors, on the device's own stream.
+    /// Options with these factors, on the device's own stream.
     pub(crate) fn scaled(Scale { alpha, beta }: Scale<A>) -> Self {
         Common { alpha, beta, ..Self::default() }
     }
@@ -72,25 +72,27 @@ macro_rules! common {
             self
         }
 
-        /// Sets α, else the semiring's one.
+        /// Sets α; the semiring's one by default.
         #[must_use]
         pub fn alpha(mut self, alpha: $accum) -> Self {
             self.common.alpha = Some(alpha);
             self
         }
 
-        /// Sets β, else the semiring's zero, which leaves what it is a factor of unread.
+        /// Sets β; by default the semiring's zero, with which the matrix that it scales is not
+        /// read.
         #[must_use]
         pub fn beta(mut self, beta: $accum) -> Self {
             self.common.beta = Some(beta);
             self
         }
 
-        /// Leaves the order with work of other streams on the operands to the caller. Memory is still
-        /// freed after this work, and executions of one plan still follow one another.
+        /// Leaves the ordering with work of other streams on the operands to the caller. Memory is
+        /// still freed only after this work, and executions of one plan still run one after
+        /// another.
         ///
         /// # Safety
-        /// No work of another stream writes an operand, or uses the result, while this work runs.
+        /// No work on another stream writes an operand, or uses the result, while this work runs.
         #[must_use]
         pub unsafe fn unordered(mut self) -> Self {
             self.common.ordered = false;
@@ -120,24 +122,25 @@ impl<'a, T: Scalar> Call<'a, T> {
 
     common!(T::Accum);
 
-    /// The bias of [`Problem::epilogue`](gustav_core::Problem::epilogue) (SpMM): a value for every
-    /// column of C, in the type of sums.
+    /// Sets the bias of [`Problem::epilogue`](gustav_core::Problem::epilogue) (SpMM): a value for
+    /// every column of C, in the type of sums.
     #[must_use]
     pub fn bias(mut self, bias: impl Into<Option<&'a DeviceBuffer<T::Accum>>>) -> Self {
         self.bias = bias.into();
         self
     }
 
-    /// Sets C where max and min have an empty row, else 0 (SpMM).
+    /// Sets the value of C in empty rows with max and min (SpMM); 0 by default.
     #[must_use]
     pub fn empty(mut self, empty: T::Accum) -> Self {
         self.empty = Some(empty);
         self
     }
 
-    /// Multiplies by the values that the last execution, or [`SpmmPlan::convert`](crate::SpmmPlan::convert),
-    /// brought into the algorithm's own order; those of this call are read only by algorithms that have
-    /// no such order, and by a plan that nothing was converted for yet.
+    /// Reuses the values of A that the last execution, or
+    /// [`SpmmPlan::convert`](crate::SpmmPlan::convert), converted to the algorithm's own format.
+    /// The values of this call are read only by algorithms without such a format, and if nothing
+    /// was converted yet.
     #[must_use]
     pub fn reuse_conversion(mut self, reuse: bool) -> Self {
         self.reuse_conversion = reuse;
@@ -151,21 +154,21 @@ impl<'a, T: Scalar> Call<'a, T> {
         self.common.scale()
     }
 
-    /// What [`Call::empty`] set.
+    /// The value that [`Call::empty`] set.
     pub fn value_of_empty_rows(&self) -> Option<T::Accum> {
         self.empty
     }
 
-    /// Whether the product is added to what C holds before.
+    /// Whether the product is added to the previous C.
     pub fn reads(&self, semiring: Semiring) -> bool {
         self.common.beta(semiring) != semiring.zero()
     }
 
-    /// The call uses no option that only a GPU has.
+    /// Checks that the call uses no option of GPUs.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] for a stream or a bias; [`Error::Argument`] for a value of empty rows that the
-    /// problem has no use for.
+    /// [`Error::Unsupported`] for a stream or a bias; [`Error::Argument`] for a value of empty rows
+    /// if the problem has neither max nor min.
     pub fn check_host(&self, problem: &Problem) -> Result<()> {
         problem.check_reduction(false, self.empty.is_some(), None)?;
         let found = match (self.bias, self.common.stream) {
@@ -195,10 +198,10 @@ impl<T: Scalar> From<Scale<T::Accum>> for Call<'_, T> {
 }
 
 impl<'a, T: Scalar> Call<'a, T> {
-    /// The options of a call whose result is a new product.
+    /// The common options of a call whose result is a new matrix.
     ///
     /// # Errors
-    /// [`Error::Argument`] for a bias, a value of empty rows, and a β in a product that adds to nothing.
+    /// [`Error::Argument`] for a bias, a value of empty rows, and a β other than zero.
     pub(crate) fn product(&self, semiring: Semiring) -> Result<Common<'a, T::Accum>> {
         let refuse = |name, found: &str| {
             let expected = "none: the product is a new matrix".into();
@@ -240,24 +243,23 @@ impl<'a, T: Scalar, I: Index, O: Index, U: Scalar> SpgemmCall<'a, T, I, O, U> {
 
     common!(T::Accum);
 
-    /// Adds β·D for a sparse `d` of C's shape: C holds the union of both patterns, rows sorted. β
-    /// equal to the semiring's zero, as it is unless set, leaves `d` unread and C with the pattern of
-    /// the product.
+    /// Adds β·D for a sparse `d` of C's shape: C holds the union of both patterns, rows sorted.
+    /// With β equal to the semiring's zero, `d` is not read and C has the pattern of the product.
     #[must_use]
     pub fn add(mut self, beta: T::Accum, d: &'a DeviceCsr<U, I, O>) -> Self {
         self.add = Some(d);
         self.beta(beta)
     }
 
-    /// The same call without a sum and without somebody who watches; none where it adds D.
+    /// The same call as a [`Call`], without a watcher; `None` if it adds D.
     pub fn without_sum(self) -> Option<Call<'a, T>> {
         let common = self.common;
         self.add.is_none().then(|| Call { common, ..Call::default() })
     }
 
-    /// Calls `watch` after every part of C: where the workspace is bounded or memory did not
-    /// suffice, so many rows, else all of it. [`ControlFlow::Break`] stops the rest. Executions wait
-    /// for each of these parts.
+    /// Calls `watch` after every part of C: a number of rows if the workspace is limited or memory
+    /// did not suffice, else all of C. [`ControlFlow::Break`] cancels the rest. The execution waits
+    /// for each part.
     #[must_use]
     pub fn watch(mut self, watch: &'a mut dyn FnMut(Progress) -> ControlFlow<()>) -> Self {
         self.watch = Some(watch);
@@ -293,7 +295,7 @@ impl<'a, T: Scalar> SddmmCall<'a, T> {
         self.common.beta(Semiring::PlusTimes) != T::Accum::zero()
     }
 
-    /// Multiplies every value by one of `factors`: values of the pattern, such as those of A in
+    /// Multiplies every result by the value of `factors` at its nonzero, such as those of A in
     /// (X·Yᵀ)∘A.
     #[must_use]
     pub fn factors(mut self, factors: impl Into<DeviceValues<'a, T>>) -> Self {

@@ -1,4 +1,4 @@
-//! What this backend offers the planner.
+//! The algorithms that the planner may choose from.
 
 use gustav_core::{Error, Problem, Result};
 use gustav_plan::{Algorithm, Chooser};
@@ -17,11 +17,11 @@ pub struct Entry {
     pub supports: fn(&Problem) -> Result<()>,
 }
 
-/// The algorithm that a caller names, as `chooser` or as that of a configuration; none when the rules
+/// The algorithm that the caller names by `chooser` or by a configuration; `None` if the rules
 /// choose.
 ///
 /// # Errors
-/// [`Error::Argument`] when these are two, [`Error::Unsupported`] for other choosers.
+/// [`Error::Argument`] when the two differ, [`Error::Unsupported`] for other choosers.
 pub(crate) fn named(
     problem: &Problem,
     chooser: Chooser,
@@ -42,7 +42,7 @@ pub(crate) fn named(
     }
 }
 
-/// `algorithm` is in the catalog and computes `problem`.
+/// Checks that `algorithm` is in the catalog and supports `problem`.
 ///
 /// # Errors
 /// [`Error::Unsupported`] with the reason and the nearest thing that works.
@@ -53,17 +53,17 @@ pub(crate) fn check(catalog: &[Entry], problem: &Problem, algorithm: Algorithm) 
     }
 }
 
-/// A refusal of an algorithm that is not in the catalog.
+/// The error for an algorithm that is not in the catalog.
 pub(crate) fn no_kernel(catalog: &[Entry], problem: &Problem, algorithm: Algorithm) -> Error {
     let backend = format!("{algorithm} on CUDA");
     let nearest: Vec<_> = catalog.iter().map(|e| e.algorithm.name()).collect();
     unsupported(problem, &backend, "it has no kernel for this product", &nearest.join(", "))
 }
 
-/// Declares the configurations and the catalog of a product. Each algorithm is a module with
-/// - `Config`: its tile sizes;
+/// Declares the configurations and the catalog of a product. Every algorithm is a module with
+/// - `Config`: its parameters;
 /// - `supports(&Problem) -> Result<()>`;
-/// - `configs(&Problem) -> Vec<Config>`: those that autotuning tries, of SpGEMM the algorithm's own choice
+/// - `configs(&Problem) -> Vec<Config>`: those that autotuning tries; for SpGEMM the default comes
 ///   first.
 macro_rules! algorithms {
     ($($variant:ident => $module:ident,)*) => {
@@ -86,7 +86,7 @@ macro_rules! algorithms {
                 }
             }
 
-            /// The configurations of `algorithm` that are worth timing for `problem`.
+            /// The configurations of `algorithm` to time for `problem`.
             pub fn candidates(
                 algorithm: gustav_plan::Algorithm,
                 problem: &gustav_core::Problem,
@@ -121,23 +121,24 @@ macro_rules! algorithms {
 }
 
 /// The same for products with a dense matrix or a vector, whose modules also have
-/// - `choose(&Pattern, &Problem) -> Result<(Config, String)>`: its configuration and the reason;
+/// - `choose(&Pattern, &Problem) -> Result<(Config, String)>`: the configuration that its rules
+///   choose, and the reason;
 /// - `Prepared::new(&Pattern, &Problem, Config) -> Result<Prepared>`, a
 ///   [`Method`](super::method::Method);
-/// - `ANY_LAYOUT`: whether it takes column-major operands itself.
+/// - `ANY_LAYOUT`: whether it supports column-major operands without conversion.
 macro_rules! algorithms_with_dense {
     ($($variant:ident => $module:ident,)*) => {
         $crate::product::catalog::algorithms! { $($variant => $module,)* }
 
         impl Config {
-            /// Whether the algorithm takes column-major B and C itself.
+            /// Whether the algorithm supports column-major B and C without conversion.
             pub fn any_layout(&self) -> bool {
                 match self {
                     $(Config::$variant(_) => $module::ANY_LAYOUT,)*
                 }
             }
 
-            /// The algorithm's own choice for a pattern, and the reason.
+            /// The configuration that the algorithm's rules choose for a pattern, and the reason.
             pub(super) fn choose(
                 algorithm: gustav_plan::Algorithm,
                 pattern: &$crate::schedule::pattern::Pattern<'_>,

@@ -1,4 +1,4 @@
-//! Whether the operands of an execution fit the plan.
+//! Checks that the operands of an execution fit the plan.
 
 use std::ops::Range;
 
@@ -9,8 +9,8 @@ use super::{operands, unsupported};
 use crate::device::{Device, DeviceBuffer};
 use crate::matrix::{DeviceDense, HeldPattern};
 
-/// B and C have the shapes and layouts of `problem` and values for them, all is on one device, and C
-/// overlaps nothing.
+/// Checks that B and C have the shapes and layouts of `problem` and enough values, that all
+/// operands are on one device, and that C overlaps none.
 pub(crate) fn dense<T: Scalar>(
     problem: &Problem,
     device: &Device,
@@ -25,14 +25,16 @@ pub(crate) fn dense<T: Scalar>(
     Ok(operands::Batch { count: problem.batch, values: each, b: distances.0, c: distances.1 })
 }
 
-/// Values from one matrix of the batch that `m` holds to the next, if it holds it.
+/// Distance in values from one matrix of the batch in `m` to the next. Errors if `m` does not hold
+/// the batch.
 pub(crate) fn distance<T: Scalar>(batch: &Batch, m: &DeviceDense<T>) -> Result<usize> {
     let distance = batch.distance((m.nrows(), m.ncols()), m.layout(), m.leading_dimension())?;
     m.check_length()?;
     Ok(distance)
 }
 
-/// Batches of more than one: of row-major matrices, by what takes several in one launch.
+/// Checks that `algorithm` supports the batch: several products need row-major matrices and an
+/// algorithm that computes them in one launch.
 pub(crate) fn batch(problem: &Problem, algorithm: Algorithm) -> Result<()> {
     let backend = format!("{algorithm} on CUDA");
     if matches!(problem.operation, Operation::Attention | Operation::Softmax) {
@@ -52,7 +54,7 @@ pub(crate) fn batch(problem: &Problem, algorithm: Algorithm) -> Result<()> {
     }
 }
 
-/// What our SpMM kernels alone do with finished sums.
+/// Checks that `algorithm` supports the epilogue.
 pub(crate) fn epilogue(problem: &Problem, algorithm: Algorithm) -> Result<()> {
     use Algorithm::{BStationary, ColumnPanel, EvenShares, RowBlock, Segmented, Tensor};
     let backend = format!("{algorithm} on CUDA");
@@ -68,7 +70,8 @@ pub(crate) fn epilogue(problem: &Problem, algorithm: Algorithm) -> Result<()> {
     problem.without_epilogue(&backend)
 }
 
-/// There is a bias where `problem` has one: a value for every column, on the device, apart from C.
+/// Checks that there is a bias if and only if `problem` has one: a value for every column, on the
+/// device, not overlapping C.
 pub(crate) fn bias<A: Scalar, T: Scalar>(
     problem: &Problem,
     device: &Device,
@@ -99,7 +102,7 @@ pub(crate) fn bias<A: Scalar, T: Scalar>(
     }
 }
 
-/// What `binned` alone does: values of C in the type of sums.
+/// Checks the type of C's values: only `binned` stores them in the type of sums.
 pub(crate) fn output(problem: &Problem, algorithm: Algorithm) -> Result<()> {
     let backend = format!("{algorithm} on CUDA");
     match algorithm {
@@ -108,7 +111,7 @@ pub(crate) fn output(problem: &Problem, algorithm: Algorithm) -> Result<()> {
     }
 }
 
-/// All operands are on one device, and the product overlaps no other.
+/// Checks that all operands are on one device, and that C overlaps none.
 pub(crate) fn memory<T: Scalar>(
     device: &Device,
     a: &HeldPattern,
@@ -119,7 +122,8 @@ pub(crate) fn memory<T: Scalar>(
     apart(device, a, c, &[b, ("the values of A", values)])
 }
 
-/// `inputs` and the result are on one device, and the result overlaps neither them nor the pattern.
+/// Checks that `inputs` and the result are on one device, and that the result overlaps neither them
+/// nor the pattern.
 pub(crate) fn apart<T: Scalar>(
     device: &Device,
     a: &HeldPattern,
@@ -132,7 +136,7 @@ pub(crate) fn apart<T: Scalar>(
     apart_from(a, (name_out, out), inputs)
 }
 
-/// The result overlaps neither `inputs` nor the pattern.
+/// Checks that the result overlaps neither `inputs` nor the pattern.
 pub(crate) fn apart_from<T: Scalar, R>(
     a: &HeldPattern,
     (name_out, out): (&'static str, &DeviceBuffer<R>),
@@ -152,7 +156,7 @@ pub(crate) fn apart_from<T: Scalar, R>(
     arrays.into_iter().try_for_each(|input| no_overlap((name_out, out), input))
 }
 
-/// The result does not overlap `input`.
+/// Checks that the result does not overlap `input`.
 pub(crate) fn separate<T, R>(
     out: (&'static str, &DeviceBuffer<R>),
     (name, input): (&str, &DeviceBuffer<T>),
@@ -175,7 +179,7 @@ fn no_overlap<R>(
     Ok(())
 }
 
-/// `array` is on `device`.
+/// Checks that `array` is on `device`.
 pub(crate) fn on<T>(device: &Device, name: &'static str, array: &DeviceBuffer<T>) -> Result<()> {
     if array.device() == device {
         return Ok(());

@@ -1,26 +1,26 @@
-//! An algorithm of SpMM or SpMV as a plan uses it.
+//! The interface of SpMM and SpMV algorithms to plans.
 
 use gustav_core::Result;
 
 use super::operands::Operands;
 use crate::device::{Device, Stream};
 
-/// An algorithm prepared for one pattern: what a plan holds.
+/// An algorithm prepared for one pattern, owned by a plan.
 pub(crate) trait Method: Send {
     /// Bytes that it holds on the device.
     fn bytes(&self) -> usize;
 
-    /// Compiles what `operands` need, unless that has been done.
+    /// Compiles the kernels for `operands`, unless they are compiled.
     fn compile(&mut self, _device: &Device, _operands: &Operands) -> Result<()> {
         Ok(())
     }
 
-    /// Whether it brings the values of A into an order of its own before it multiplies.
+    /// Whether it converts the values of A to a format of its own before it multiplies.
     fn converts(&self) -> bool {
         false
     }
 
-    /// Queues that, before [`Method::launch`].
+    /// Queues the conversion, before [`Method::launch`].
     ///
     /// # Safety
     /// As [`Method::launch`].
@@ -31,8 +31,8 @@ pub(crate) trait Method: Send {
     /// Queues C = scale(α, A·B) ⊕ scale(β, C).
     ///
     /// # Safety
-    /// The addresses in `operands` are valid until the stream has done the work, and A has the
-    /// pattern that the method was prepared for.
+    /// The addresses in `operands` are valid until the work is done, and A has the pattern that the
+    /// method was prepared for.
     unsafe fn launch(
         &mut self,
         device: &Device,

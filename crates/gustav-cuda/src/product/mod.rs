@@ -1,5 +1,5 @@
-//! What the products have in common: the options of a call, operands, checks, and how algorithms are
-//! listed.
+//! The common part of the products: options of a call, operands, checks, and catalogs of
+//! algorithms.
 
 pub(crate) mod call;
 pub mod catalog;
@@ -19,7 +19,7 @@ use gustav_core::{Error, Operation, Problem, Result};
 pub use call::{Call, SddmmCall, SpgemmCall};
 pub use winners::{DeviceWinners, DeviceWinnersMut};
 
-/// A refusal with its reason and the nearest thing that works.
+/// An [`Error::Unsupported`] with its reason and the nearest thing that works.
 pub(crate) fn unsupported(problem: &Problem, backend: &str, reason: &str, nearest: &str) -> Error {
     Error::Unsupported {
         problem: problem.to_string(),
@@ -29,7 +29,7 @@ pub(crate) fn unsupported(problem: &Problem, backend: &str, reason: &str, neares
     }
 }
 
-/// Refuses a configuration that a kernel is not made for, unless it `fits`; `expected` says what would.
+/// An error for a configuration without a kernel, unless it `fits`; `expected` says what would.
 pub(crate) fn check_config(
     name: &'static str,
     config: &impl std::fmt::Debug,
@@ -42,7 +42,7 @@ pub(crate) fn check_config(
     Err(Error::Argument { name, found: format!("{config:?}"), expected: expected.into() })
 }
 
-/// Any SpMM, and nothing else.
+/// Checks that the problem is an SpMM.
 pub(crate) fn only_spmm(problem: &Problem, algorithm: &str) -> Result<()> {
     if problem.operation == Operation::Spmm {
         return Ok(());
@@ -51,7 +51,7 @@ pub(crate) fn only_spmm(problem: &Problem, algorithm: &str) -> Result<()> {
     Err(unsupported(problem, &backend, "it multiplies by a dense matrix", "Problem::spmm"))
 }
 
-/// Any SpMV, and nothing else.
+/// Checks that the problem is an SpMV.
 pub(crate) fn only_spmv(problem: &Problem, algorithm: &str) -> Result<()> {
     if problem.operation == Operation::Spmv {
         return Ok(());

@@ -1,4 +1,4 @@
-//! op(A) as a plan holds it: a pattern, and where its values are read.
+//! op(A) in a plan: a pattern, and the source of its values.
 
 use std::sync::Arc;
 
@@ -10,10 +10,10 @@ use crate::matrix::transpose::{Transposed, TransposedPattern};
 use crate::matrix::{DevicePattern, DeviceValues, HeldPattern};
 use crate::schedule::pattern::Pattern;
 
-/// The pattern that a plan was made for, and Aᵀ where that is multiplied.
+/// The pattern of a plan, and Aᵀ if that is multiplied.
 pub(crate) struct OpA<T> {
     pub pattern: HeldPattern,
-    /// Products at once, each with values of its own or all with the same.
+    /// Products of the batch, each with its own values or all with the same.
     batch: usize,
     transposed: Option<Transposed<T>>,
 }
@@ -25,7 +25,7 @@ pub(crate) struct Addresses {
     pub values: u64,
 }
 
-/// `problem` with the types of a plan.
+/// `problem` with the types of a plan set.
 pub(crate) fn typed<T: Scalar, I: Index, O: Index>(problem: &Problem) -> Problem {
     Problem {
         dtype: T::DTYPE,
@@ -36,7 +36,7 @@ pub(crate) fn typed<T: Scalar, I: Index, O: Index>(problem: &Problem) -> Problem
     }
 }
 
-/// The pattern of op(A) with all types, while a plan is made.
+/// The typed pattern of op(A), while a plan is made.
 pub(crate) enum Planned<'a, I: Index, O: Index> {
     Stored(&'a DevicePattern<I, O>),
     Transposed(Arc<TransposedPattern<I, O>>),
@@ -87,7 +87,7 @@ impl<T: Scalar> OpA<T> {
         self.transposed.as_ref().map_or(0, Transposed::bytes)
     }
 
-    /// Where op(A) is, with `values` of A.
+    /// The addresses of op(A), for `values` of A.
     pub(crate) fn addresses(&self, values: u64) -> Addresses {
         let HeldPattern { offsets, indices, .. } = &self.pattern;
         let (offsets, indices, values) = match &self.transposed {
@@ -98,12 +98,12 @@ impl<T: Scalar> OpA<T> {
     }
 
     /// Address of the positions in A of the nonzeros of op(A), which the stream may read after
-    /// [`OpA::refresh`]; null when they are the same.
+    /// [`OpA::refresh`]; null if they are the same.
     pub(crate) fn permutation(&self) -> u64 {
         self.transposed.as_ref().map_or(0, Transposed::permutation)
     }
 
-    /// Lets the stream of `uses` read op(A) where it has the values of A.
+    /// Records the reads of op(A), and of the values of A, in `uses`.
     pub(crate) fn read(&self, uses: &mut Uses<'_>, values: &DeviceBuffer<T>) -> Result<()> {
         uses.read(values)?;
         if self.transposed.is_none() {
@@ -113,7 +113,7 @@ impl<T: Scalar> OpA<T> {
         Ok(())
     }
 
-    /// Queues bringing `values` of A to where op(A) has them.
+    /// Queues the gather of `values` of A to the order of Aᵀ, if that is multiplied.
     pub(crate) fn refresh(
         &self,
         uses: &mut Uses<'_>,

@@ -1,9 +1,9 @@
-//! The operands of one execution, as a kernel's host side sees them.
+//! The operands of one execution, as passed to the host side of kernels.
 
 use gustav_core::{DType, Extremum, IndexType, Layout, Semiring};
 
-/// Addresses on the device, and what they hold. B and C are row-major, but for the algorithms that
-/// take any layout.
+/// Device addresses and sizes. B and C are row-major, except for algorithms that support any
+/// layout.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Operands {
     pub offsets: u64,
@@ -21,7 +21,7 @@ pub(crate) struct Operands {
     pub layouts: (Layout, Layout),
     pub columns: usize,
     pub batch: Batch,
-    /// Bits of α and β in the type of sums; with an extremum, in place of β the value of empty rows.
+    /// Bits of α and β in the type of sums; with an extremum, β is the value of empty rows.
     pub alpha: u64,
     pub beta: u64,
     pub dtype: DType,
@@ -30,34 +30,36 @@ pub(crate) struct Operands {
     pub index_type: IndexType,
     pub offset_type: IndexType,
     pub semiring: Semiring,
-    /// Steps of the epilogue, as bits, and the address of its bias.
+    /// Operations of the epilogue as bits, and the address of its bias.
     pub steps: u8,
     pub bias: u64,
-    /// Which product of a row is taken in place of the sum.
+    /// Max or min of the products of a row in place of their sum.
     pub extremum: Option<Extremum>,
-    /// Type and address of the winners, where they are asked for, and positions in A of the nonzeros of op(A), null
-    /// where they are the same.
+    /// Type and address of the winners, if requested, and positions in A of the nonzeros of op(A),
+    /// null if they are the same.
     pub winner: Option<IndexType>,
     pub winners: u64,
     pub permutation: u64,
-    /// Whether winners are read: a nonzero counts in the columns alone that it won, one for each element of B.
+    /// Whether winners are read: there is one for each element of B, and a nonzero contributes only in columns where
+    /// it is the winner.
     pub filtered: bool,
 }
 
-/// Products on one pattern at once, and values from the arrays of one to those of the next.
+/// Products of a batch, and the distances in values from the arrays of one product to those of the
+/// next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Batch {
     pub count: usize,
-    /// 0 when all have the same values of A.
+    /// 0 if all products have the same values of A.
     pub values: usize,
     pub b: usize,
     pub c: usize,
 }
 
 impl Batch {
-    /// One product alone.
+    /// A single product.
     pub(crate) const ONE: Batch = Batch { count: 1, values: 0, b: 0, c: 0 };
 }
 
-/// The bit in `Operands::steps` of extrema.
+/// The bit of `Operands::steps` that means an extremum.
 pub(crate) const EXTREMUM: u8 = 8;

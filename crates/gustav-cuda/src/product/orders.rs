@@ -1,19 +1,19 @@
-//! Which algorithms take rows in a row order. C is in the caller's order.
+//! The algorithms that support row orders. C is in the caller's order.
 
 use gustav_core::{Problem, Result, validate};
 use gustav_plan::{Algorithm, RowOrder};
 
 use super::unsupported;
 
-/// Algorithms that take rows in another order than the stored one.
+/// Algorithms that support other row orders than the stored one.
 const ALGORITHMS: [Algorithm; 2] = [Algorithm::OutputStationary, Algorithm::Segmented];
 
-/// Whether `algorithm` takes rows in another order than the stored one.
+/// Whether `algorithm` supports other row orders than the stored one.
 pub fn takes_orders(algorithm: Algorithm) -> bool {
     ALGORITHMS.contains(&algorithm)
 }
 
-/// Refuses orders of other matrices, and algorithms that take rows as stored.
+/// Checks that the row order fits the matrix, and that the algorithm supports it.
 ///
 /// # Errors
 /// [`Error::Length`], [`Error::Unsupported`].

@@ -1,4 +1,4 @@
-//! An algorithm of SpGEMM as a plan uses it.
+//! The interface of SpGEMM algorithms to plans.
 
 use std::ops::ControlFlow;
 
@@ -13,23 +13,23 @@ use crate::matrix::DeviceCsr;
 /// Progress of a product.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Progress {
-    /// Tiles of C that are done.
+    /// Finished parts of C.
     pub done: usize,
-    /// Tiles of C in all.
+    /// Number of parts of C.
     pub tiles: usize,
 }
 
-/// An algorithm prepared for one pattern of A and of B: what a plan holds.
+/// An algorithm prepared for one pattern of A and of B, owned by a plan.
 pub(crate) trait Method<T: Scalar, I: Index, O: Index>: Send {
     /// Bytes that it holds on the device.
     fn bytes(&self) -> usize;
 
-    /// Intermediate products, where it has counted them.
+    /// Intermediate products, if it has counted them.
     fn products(&self) -> Option<u64> {
         None
     }
 
-    /// Entries of C, where it has counted them.
+    /// Entries of C, if it has counted them.
     fn entries(&self) -> Option<u64> {
         None
     }
@@ -37,8 +37,8 @@ pub(crate) trait Method<T: Scalar, I: Index, O: Index>: Send {
     /// Queues C = scale(α, A·B) as a new matrix on the device's own stream.
     ///
     /// # Safety
-    /// The addresses in `operands` are valid until the device's stream has done the work, and A and
-    /// B have the patterns that the method was prepared for.
+    /// The addresses in `operands` are valid until the work is done, and A and B have the patterns
+    /// that the method was prepared for.
     unsafe fn execute(
         &mut self,
         device: &Device,
@@ -62,7 +62,7 @@ pub(crate) trait Method<T: Scalar, I: Index, O: Index>: Send {
         Ok(c)
     }
 
-    /// As [`Method::execute`], for a method that is not used any more: what it holds may become C's.
+    /// As [`Method::execute`], for the last time: C may take over memory of the method.
     ///
     /// # Safety
     /// As there.
@@ -75,13 +75,13 @@ pub(crate) trait Method<T: Scalar, I: Index, O: Index>: Send {
         unsafe { self.execute(device, operands) }
     }
 
-    /// Whether it computes into the pattern of an earlier result.
+    /// Whether it supports [`Method::refill`].
     fn refills(&self) -> bool {
         true
     }
 
-    /// Queues the values of C = scale(α, A·B) into `c`, of the pattern of an earlier result, on the
-    /// device's own stream; neither allocates nor waits.
+    /// Queues the computation of the values of C = scale(α, A·B) in `c`, which has the pattern of
+    /// an earlier result, on the device's own stream; neither allocates nor waits.
     ///
     /// # Safety
     /// As [`Method::execute`].
@@ -93,10 +93,10 @@ pub(crate) trait Method<T: Scalar, I: Index, O: Index>: Send {
     ) -> Result<()>;
 }
 
-/// Called after every part of C; may stop the rest.
+/// A function that is called after every part of C and may stop the product.
 pub(crate) type Watch<'a> = &'a mut dyn FnMut(Progress) -> ControlFlow<()>;
 
-/// Waits for the queued parts and calls `watch`; stopping after the last part has no effect.
+/// Waits for the queued parts and calls `watch`; a stop after the last part has no effect.
 pub(crate) fn report(device: &Device, watch: Watch<'_>, progress: Progress) -> Result<()> {
     device.stream().synchronize()?;
     let Progress { done, tiles: of } = progress;
@@ -108,8 +108,8 @@ pub(crate) fn report(device: &Device, watch: Watch<'_>, progress: Progress) -> R
     }
 }
 
-/// A refusal to compute into a known pattern.
+/// The error of algorithms without [`Method::refill`].
 pub(crate) fn no_refill(problem: &Problem, algorithm: Algorithm) -> Error {
     let backend = format!("{algorithm} into a known pattern");
-    unsupported(problem, &backend, "it finds C anew", "SpgemmPlan::execute")
+    unsupported(problem, &backend, "it recomputes the pattern of C", "SpgemmPlan::execute")
 }

@@ -1,4 +1,4 @@
-//! The operands of one execution, as an algorithm's host side sees them.
+//! The operands of one execution of an SpGEMM, as passed to algorithms.
 
 use gustav_core::{DType, IndexType, Problem};
 

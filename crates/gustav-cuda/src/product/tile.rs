@@ -1,4 +1,4 @@
-//! How the columns of a row of B spread over lanes.
+//! The distribution of the columns of a row of B over lanes.
 
 use gustav_core::DType;
 
@@ -6,8 +6,8 @@ use super::operands::Operands;
 
 const LANES: [u32; 6] = [32, 16, 8, 4, 2, 1];
 
-// Weight of a sector of B against an instruction of a lane, and instructions of a lane beside those of its
-// tiles, for every nonzero: fitted to sweeps over 31 to 132 columns of f32.
+// Cost of a nonzero: of a sector of B, in instructions of a lane, and instructions of a lane
+// besides one for each tile. Fitted to sweeps over 31 to 132 columns of f32.
 const SECTOR: u64 = 11;
 const BESIDE: u64 = 3;
 
@@ -19,16 +19,17 @@ pub(crate) struct Tile {
 }
 
 impl Tile {
-    /// For `columns` in vectors of `vector` values, within `limit`. Vectors of 16 bytes: as few panels
-    /// as it allows, then as few idle lanes, then as near to its tiles as possible. Narrower ones: what
-    /// costs least, but a few of them all in one lane.
+    /// The tile for `columns` in vectors of `vector` values, within `limit`. For vectors of 16
+    /// bytes the one with the fewest panels, then the fewest idle lanes, then the number of tiles
+    /// closest to the preferred one. For narrower vectors the cheapest one, or a single lane if
+    /// there are few.
     pub(crate) fn new(dtype: DType, vector: u32, columns: usize, limit: Limit) -> Self {
         let vectors = (columns as u64).div_ceil(u64::from(vector)).max(1);
         let bytes = u64::from(vector) * dtype.bytes() as u64;
         if bytes < 16 && vectors <= limit.alone {
             return Tile { lanes: 1, tiles: vectors as u32 };
         }
-        // Neighbouring lanes read whole sectors of 32 bytes when a row of B has them.
+        // Neighbouring lanes should read whole sectors of 32 bytes, if a row of B has as many.
         let (sector, most) = match bytes {
             16 => (2, limit.most_tiles),
             8 => (8, limit.most_double),
@@ -54,7 +55,7 @@ impl Tile {
         u64::from(self.lanes * self.tiles * vector)
     }
 
-    /// Its first tiles of which no lane lacks columns, in any panel of `columns`.
+    /// How many of the first tiles have columns for all lanes, in every panel of `columns`.
     pub(crate) fn whole(self, vector: u32, columns: usize) -> u32 {
         match columns as u64 % self.panel(vector) {
             0 => self.tiles,
@@ -63,8 +64,8 @@ impl Tile {
     }
 }
 
-/// What a nonzero costs in one panel where rows of B begin anywhere, so that the lanes of a tile touch
-/// a sector more than they fill.
+/// Cost of a nonzero in one panel if rows of B are not aligned, so that the lanes of a tile access
+/// one more sector than they fill.
 fn unaligned(bytes: u64, lanes: u64, tiles: u64) -> u64 {
     SECTOR * tiles * (lanes * bytes + 32) / 32 + lanes * (tiles + BESIDE)
 }
@@ -72,21 +73,21 @@ fn unaligned(bytes: u64, lanes: u64, tiles: u64) -> u64 {
 /// Bounds on a tile.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limit {
-    /// Lanes at most.
+    /// Most lanes.
     pub lanes: u32,
-    /// Tiles preferred.
+    /// Preferred number of tiles.
     pub tiles: u32,
-    /// Tiles at most, of vectors of 16 bytes.
+    /// Most tiles of vectors of 16 bytes.
     pub most_tiles: u32,
-    /// Tiles at most, of 8 bytes.
+    /// Most tiles of vectors of 8 bytes.
     pub most_double: u32,
-    /// Tiles at most, of 4 bytes or less.
+    /// Most tiles of vectors of 4 bytes or less.
     pub most_single: u32,
-    /// Vectors of less than 16 bytes that stay in one lane, if a row of B has no more.
+    /// A row of B of at most so many vectors of less than 16 bytes is held by one lane.
     pub alone: u64,
 }
 
-/// The most values of 16 bytes or less that divide `number`.
+/// The most values of a vector of at most 16 bytes that divide `number`.
 pub(crate) fn widest(dtype: DType, number: u64) -> u32 {
     let most = 16 / dtype.bytes() as u64;
     (most.min(number & number.wrapping_neg())).max(1) as u32
@@ -99,7 +100,7 @@ pub(crate) fn widest_for(o: &Operands) -> u32 {
         let addressed = (address & address.wrapping_neg()).max(1) / dtype.bytes() as u64;
         if address == 0 { values } else { values.min(addressed.min(16) as u32) }
     };
-    // Winners are packed: vectors of them are whole words of 16 bytes, or less.
+    // Winners are packed: vectors of them must be aligned too.
     let winners = if o.winners.is_multiple_of(16) { 16 } else { 1 };
     let next = |distance: usize, dtype: DType| match o.batch.count {
         1 => 16,
@@ -145,7 +146,7 @@ mod tests {
         assert_eq!(of(129), (1, 16, 9));
         assert_eq!(of(130), (2, 16, 5));
         assert_eq!(of(132), (4, 16, 3));
-        // Powers of two have two vectors a lane.
+        // Powers of two have two vectors per lane.
         for columns in [32, 64, 128, 256] {
             assert_eq!(of(columns), (4, columns as u32 / 8, 2));
         }

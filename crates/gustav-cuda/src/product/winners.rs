@@ -1,4 +1,4 @@
-//! Where SpMM with max or min writes which nonzeros won.
+//! Winners of SpMM with max or min, in device memory.
 
 use gustav_core::{IndexType, Result, Scalar};
 
@@ -20,7 +20,7 @@ macro_rules! with_winners {
 /// [`WinnersMut`](gustav_core::WinnersMut) in a device's memory: row-major and packed, whatever the layout of C.
 #[derive(Debug)]
 pub enum DeviceWinnersMut<'v> {
-    /// In 32 bits, of fewer than 2³² − 1 nonzeros.
+    /// In 32 bits, for fewer than 2³² − 1 nonzeros.
     U32(&'v mut DeviceBuffer<u32>),
     /// In 64 bits.
     U64(&'v mut DeviceBuffer<u64>),
@@ -36,7 +36,7 @@ pub enum DeviceWinners<'v> {
 }
 
 impl DeviceWinners<'_> {
-    /// Type of the positions, and their number.
+    /// The type of the positions, and their number.
     pub fn description(&self) -> (IndexType, usize) {
         match self {
             DeviceWinners::U32(winners) => (IndexType::U32, winners.len()),
@@ -44,7 +44,7 @@ impl DeviceWinners<'_> {
         }
     }
 
-    /// They are on `device`, and apart from what is written.
+    /// Checks that they are on `device`, and do not overlap the output.
     pub(crate) fn check<T: Scalar>(
         &self,
         device: &Device,
@@ -56,7 +56,7 @@ impl DeviceWinners<'_> {
         })
     }
 
-    /// Lets the stream of `uses` read them, and returns their address.
+    /// Records a read of them in `uses`, and returns their address.
     pub(crate) fn read(&self, uses: &mut Uses<'_>) -> Result<u64> {
         with_winners!(DeviceWinners, self, buffer => {
             uses.read(buffer)?;
@@ -78,7 +78,7 @@ impl<'v> From<&'v DeviceBuffer<u64>> for DeviceWinners<'v> {
 }
 
 impl DeviceWinnersMut<'_> {
-    /// Type of the positions, and their number.
+    /// The type of the positions, and their number.
     pub fn description(&self) -> (IndexType, usize) {
         match self {
             DeviceWinnersMut::U32(winners) => (IndexType::U32, winners.len()),
@@ -86,7 +86,7 @@ impl DeviceWinnersMut<'_> {
         }
     }
 
-    /// They are on `device`, and apart from the other operands and the pattern.
+    /// Checks that they are on `device`, and overlap neither the other operands nor the pattern.
     pub(crate) fn check<T: Scalar>(
         &self,
         device: &Device,
@@ -99,7 +99,7 @@ impl DeviceWinnersMut<'_> {
         })
     }
 
-    /// Lets the stream of `uses` write them, and returns their address.
+    /// Records a write of them in `uses`, and returns their address.
     pub(crate) fn write(&self, uses: &mut Uses<'_>) -> Result<u64> {
         with_winners!(DeviceWinnersMut, self, buffer => {
             uses.write(buffer)?;

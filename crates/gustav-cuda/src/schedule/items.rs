@@ -1,5 +1,6 @@
-//! Coverage of `kernels/schedule/even_shares.cuh`: the items of a matrix are its row starts and its
-//! nonzeros, each once, and a search finds the row of every one, on the device as in a model.
+//! Test of `kernels/schedule/even_shares.cuh`: the items of a matrix are its row starts and its
+//! nonzeros; the search on the device finds the row of every item, compared with a model on the
+//! host.
 
 use gustav_core::Result;
 
@@ -14,13 +15,13 @@ pub(crate) fn request(lanes: u32) -> Request {
     request!("schedule/items.cu").with_block::<Arguments>().with("LANES", lanes)
 }
 
-/// The row of every item, found by walking the rows.
+/// The row of every item, from a pass over the rows.
 pub(crate) fn model(offsets: &[u32]) -> Vec<u32> {
     let rows = offsets.windows(2).enumerate();
     rows.flat_map(|(r, ends)| vec![r as u32; (ends[1] - ends[0]) as usize + 1]).collect()
 }
 
-/// Every row starts once and every nonzero is taken once, by the rows of items.
+/// Checks that every row start and every nonzero is exactly one item.
 fn check(offsets: &[u32], rows_of: &[u32]) {
     let (mut starts, mut visits) = (vec![0; offsets.len() - 1], vec![0; nonzeros(offsets)]);
     for (item, row) in rows_of.iter().map(|r| *r as usize).enumerate() {
@@ -32,7 +33,7 @@ fn check(offsets: &[u32], rows_of: &[u32]) {
     assert!(starts.iter().chain(&visits).all(|count| *count == 1));
 }
 
-/// Row offsets of whole matrices.
+/// Row offsets of test matrices.
 pub(crate) fn matrices() -> Vec<Vec<u32>> {
     let mut all = patterns();
     all.iter_mut().for_each(|offsets| offsets[0] = 0);

@@ -11,13 +11,13 @@ use crate::device::DeviceBuffer;
 use crate::jit::Request;
 
 const BLOCK: u32 = 256;
-// CTAs that count lengths, for every multiprocessor.
+// CTAs per multiprocessor that count lengths.
 const CTAS: u64 = 4;
-// Samples of row similarity, threads of a CTA there, and columns merged of a sample.
+// For row similarity: samples, threads of a CTA, and most columns merged of a sample.
 const SAMPLES: u64 = 2048;
 const SAMPLE_BLOCK: u32 = 64;
 const MOST: u32 = 96;
-// Samples of tile reuse, and nonzeros looked at of a sample.
+// For tile reuse: samples, and most nonzeros read of a sample.
 const REUSE_SAMPLES: u64 = 1024;
 const REUSE_MOST: u32 = 1024;
 
@@ -106,7 +106,7 @@ pub(crate) fn row_lengths(p: &Pattern<'_>) -> Result<RowLengths> {
     })
 }
 
-/// Merges sampled blocks of rows.
+/// Samples blocks of rows and counts their distinct columns.
 pub(crate) fn row_similarity(p: &Pattern<'_>) -> Result<RowSimilarity> {
     let device = p.device();
     let mut counts = DeviceBuffer::<u64>::queued(device, 8, "row similarity")?;
@@ -129,7 +129,7 @@ pub(crate) fn row_similarity(p: &Pattern<'_>) -> Result<RowSimilarity> {
     Ok(RowSimilarity::new([(c[0], c[1]), (c[2], c[3]), (c[4], c[5]), (c[6], c[7])]))
 }
 
-/// Cuts sampled rows at tiles of `tile` of the `inner` rows of B.
+/// Samples rows and divides them by tiles of `tile` of the `inner` rows of B.
 pub(crate) fn tile_reuse(p: &Pattern<'_>, inner: usize, tile: u64) -> Result<TileReuse> {
     let device = p.device();
     let mut counts = DeviceBuffer::<u64>::queued(device, 2, "tile reuse")?;

@@ -1,5 +1,5 @@
-//! Coverage of `kernels/schedule/partitions.cuh` and of whole rows: every nonzero and every row end in
-//! exactly one partition, in a model on the CPU and on the device.
+//! Test of `kernels/schedule/partitions.cuh` and of whole rows: every nonzero and every row end is
+//! in exactly one partition, in a model on the CPU and on the device.
 
 use gustav_core::Result;
 
@@ -34,12 +34,12 @@ fn nonzero_split(offsets: &[u32], size: usize) -> Vec<(usize, usize)> {
     (0..=partitions).map(boundary).collect()
 }
 
-/// Boundaries of partitions of `size` row ends and nonzeros, found by walking the merge.
+/// Boundaries of partitions of `size` row ends and nonzeros, from a sequential merge.
 fn merge_path(offsets: &[u32], size: usize) -> Vec<(usize, usize)> {
     let (rows, nonzeros) = (offsets.len() - 1, offsets[offsets.len() - 1] as usize);
     let (mut row, mut nonzero, mut found) = (0, 0, vec![(0, 0)]);
     for step in 1..=rows + nonzeros {
-        // A row ends as soon as all of its nonzeros have been taken.
+        // A row ends after all of its nonzeros.
         if row < rows && offsets[row + 1] as usize <= nonzero {
             row += 1;
         } else {
@@ -55,7 +55,7 @@ fn merge_path(offsets: &[u32], size: usize) -> Vec<(usize, usize)> {
     found
 }
 
-/// Row offsets of matrices that are hard to cut.
+/// Row offsets of matrices that are hard to partition.
 pub(crate) fn patterns() -> Vec<Vec<u32>> {
     let hub = vec![0, 0, 3, 3, 1003, 1010, 1010];
     let ragged = (0..300u32).map(|r| r * r / 7).collect();
@@ -82,7 +82,7 @@ fn the_model_takes_everything_once() {
                     assert!(r0 <= r1 && x0 <= x1, "{name} goes back");
                     let work = if name == "merge_path" { r1 - r0 + x1 - x0 } else { x1 - x0 };
                     assert!(work <= size, "{name}: a partition of {work}");
-                    // Nonzeros of a partition lie in its rows or in the one that is open at its end.
+                    // Nonzeros of a partition lie in its rows or in the row cut at its end.
                     for x in x0..x1 {
                         assert!((r0..=r1).contains(&row_of(&offsets, x)), "{name}");
                     }
@@ -110,9 +110,9 @@ parameter_block! {
     struct Arguments {
         offsets: *const u32,
         boundaries: *mut schedule::Boundary,
-        /// Of each nonzero.
+        /// Visits of each nonzero.
         visits: *mut u32,
-        /// Row that each nonzero was taken for.
+        /// Row for which each nonzero was visited.
         rows_of: *mut u32,
         /// Partitions that each row ends in.
         row_ends: *mut u32,
@@ -122,8 +122,8 @@ parameter_block! {
     }
 }
 
-/// Checks that the kernels which `launch` launches count every nonzero and every row end once, under
-/// the right row; returns the boundaries that they leave, of so many.
+/// Checks that the kernels launched by `launch` count every nonzero and every row end once, for the
+/// right row; returns the boundaries that they write.
 fn counted(
     device: &Device,
     offsets: &[u32],

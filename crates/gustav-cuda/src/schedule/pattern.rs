@@ -1,4 +1,4 @@
-//! The pattern of op(A) on a device, whatever its types, and what has been counted of it.
+//! The pattern of op(A) on a device, of any index types, with facts that are computed on first use.
 
 use std::cell::OnceCell;
 
@@ -9,7 +9,7 @@ use gustav_plan::{RowLengths, RowOrder, RowSimilarity, TileReuse};
 use super::lengths;
 use crate::device::{Device, DeviceBuffer};
 
-/// Row offsets and column indices of op(A), as a plan sees them.
+/// Row offsets and column indices of op(A).
 pub(crate) struct Pattern<'a> {
     device: &'a Device,
     /// Address of the row offsets.
@@ -28,7 +28,7 @@ pub(crate) struct Pattern<'a> {
 }
 
 impl<'a> Pattern<'a> {
-    /// The pattern of these arrays, to be read on the device's stream.
+    /// The pattern of these arrays, for reads on the device's stream.
     pub(crate) fn new<I: Index, O: Index>(
         offsets: &'a DeviceBuffer<O>,
         indices: &'a DeviceBuffer<I>,
@@ -57,22 +57,22 @@ impl<'a> Pattern<'a> {
         })
     }
 
-    /// The same with rows to be taken in `order`.
+    /// The same with the row order `order`.
     pub(crate) fn ordered(self, order: Option<&'a RowOrder>) -> Self {
         Pattern { order, ..self }
     }
 
-    /// The order in which rows are to be taken, if not as stored.
+    /// The row order, if one was given.
     pub(crate) fn order(&self) -> Option<&'a RowOrder> {
         self.order
     }
 
-    /// The device that it is on.
+    /// The device.
     pub(crate) fn device(&self) -> &Device {
         self.device
     }
 
-    /// The row offsets on the host, copied at the first call.
+    /// The row offsets on the host, copied in the first call.
     pub(crate) fn host_offsets(&self) -> Result<&[u64]> {
         if self.host.get().is_none() {
             let offsets = (self.read)()?;
@@ -81,7 +81,7 @@ impl<'a> Pattern<'a> {
         Ok(self.host.get().map_or(&[], Vec::as_slice))
     }
 
-    /// Row lengths, counted at the first call.
+    /// Row lengths, counted in the first call.
     pub(crate) fn lengths(&self) -> Result<&RowLengths> {
         if let Some(found) = self.lengths.get() {
             return Ok(found);
@@ -90,12 +90,12 @@ impl<'a> Pattern<'a> {
         Ok(self.lengths.get_or_init(|| found))
     }
 
-    /// How tiles of `tile` of the `inner` rows of B would cut the rows, sampled.
+    /// How tiles of `tile` of the `inner` rows of B would divide the rows, sampled.
     pub(crate) fn tile_reuse(&self, inner: usize, tile: u64) -> Result<TileReuse> {
         lengths::tile_reuse(self, inner, tile)
     }
 
-    /// How many columns neighbouring rows share, sampled at the first call.
+    /// How many columns neighbouring rows share, sampled in the first call.
     pub(crate) fn similarity(&self) -> Result<RowSimilarity> {
         if let Some(found) = self.similarity.get() {
             return Ok(*found);

@@ -1,4 +1,4 @@
-//! Blocks of neighbouring rows and the unions of their columns, made on the device.
+//! Blocks of neighbouring rows and the unions of their columns, computed on the device.
 
 use gustav_core::{IndexType, Problem, Result};
 
@@ -10,9 +10,9 @@ const BLOCK: u32 = 64;
 
 /// See `kernels/schedule/row_blocks.cuh`.
 pub(crate) struct RowBlocks {
-    /// Column and rows of each entry, `word` wide.
+    /// Column and rows of each entry, of type `word`.
     pub entries: DeviceBuffer<u32>,
-    /// Where each row is in the values of A at every chunk, `position` wide.
+    /// For every chunk the position of each row in the values of A, of type `position`.
     pub positions: DeviceBuffer<u32>,
     /// Entries of each block.
     pub counts: DeviceBuffer<u32>,
@@ -25,7 +25,7 @@ parameter_block! {
         offsets: *const Offset,
         indices: *const Index,
         entries: *mut Word,
-        /// ROWS a chunk.
+        /// ROWS for each chunk.
         positions: *mut Position,
         /// Entries of a block.
         counts: *mut u32,
@@ -54,8 +54,8 @@ impl RowBlocks {
             .with("CHUNK", chunk)
     }
 
-    /// Queues merging every `height` rows of op(A) on the device's stream, to be waited for by the
-    /// caller; positions are kept every `chunk` entries.
+    /// Queues the merge of every `height` rows of op(A) on the device's stream; the caller orders
+    /// its uses. Positions are stored every `chunk` entries.
     pub(crate) fn new(p: &Pattern<'_>, problem: &Problem, height: u32, chunk: u32) -> Result<Self> {
         let device = p.device();
         let (rows, nnz) = (problem.output_rows(), problem.nnz);
@@ -111,7 +111,8 @@ mod tests {
     use crate::matrix::DeviceCsr;
     use gustav_core::Csr;
 
-    /// Every nonzero of every row is in exactly one entry of the row's block, in the row's order.
+    /// Checks that every nonzero of every row is in exactly one entry of the row's block, in the
+    /// row's order.
     fn check(device: &Device, offsets: &[u32], indices: &[u32], height: u32, chunk: u32) {
         let (rows, nnz) = (offsets.len() - 1, indices.len());
         let a = Csr::<f32>::new(rows, 100, offsets.to_vec(), indices.to_vec(), vec![1.0; nnz])
@@ -123,7 +124,7 @@ mod tests {
         let counts = made.counts.to_host().expect("counts");
         let (height, chunk) = (height as usize, chunk as usize);
         let column_bits = 32 - height;
-        // Blocks leave free what their rows have in common.
+        // Shared columns leave unused entries at the end of a block.
         let read = |from: &DeviceBuffer<u32>, first: usize, count: usize| {
             let mut words = vec![0; count];
             from.read_at(first, &mut words).expect("a block");

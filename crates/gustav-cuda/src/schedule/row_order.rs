@@ -11,12 +11,12 @@ use crate::device::{Device, DeviceBuffer};
 // `kernels/papers/spmm/output_stationary.cu` uses this number.
 const _: () = assert!(NO_ROW == 0xffff_ffff);
 
-/// The order of a plan in which rows are not as stored.
+/// The plan's row order, if it is another one than the stored one.
 pub(crate) fn other_than_stored<'a>(pattern: &Pattern<'a>) -> Option<&'a RowOrder> {
     pattern.order().filter(|order| order.order() != Order::Stored)
 }
 
-/// The slots of an order, for CTAs of `warps` warps.
+/// The slots of a row order, for CTAs of `warps` warps.
 ///
 /// # Errors
 /// [`Error::Argument`] for an order for other CTAs, [`Error::OutOfMemory`], [`Error::Device`].
@@ -31,7 +31,7 @@ pub(crate) fn slots(device: &Device, order: &RowOrder, warps: u32) -> Result<Dev
     DeviceBuffer::from_slice(device, order.slots(), "an order of rows")
 }
 
-/// The rows of an order one after another.
+/// The rows of a row order as one list.
 ///
 /// # Errors
 /// [`Error::OutOfMemory`], [`Error::Device`].

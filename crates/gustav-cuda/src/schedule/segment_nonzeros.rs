@@ -1,4 +1,4 @@
-//! The nonzeros of a list of segments, one after another. See `kernels/schedule/segment_nonzeros.cu`.
+//! The nonzeros of a list of segments, as one list. See `kernels/schedule/segment_nonzeros.cu`.
 
 use gustav_core::{IndexType, Problem, Result};
 
@@ -12,11 +12,11 @@ const BLOCK: u32 = 256;
 
 /// Row, column and position of every nonzero on the device, in the order of a list of segments.
 pub(crate) struct SegmentNonzeros {
-    /// `row` wide.
+    /// Of type `row`.
     pub rows: DeviceBuffer<u32>,
-    /// As wide as the pattern's.
+    /// Of the pattern's index type.
     pub columns: DeviceBuffer<u32>,
-    /// `position` wide.
+    /// Of type `position`.
     pub positions: DeviceBuffer<u32>,
     pub row: IndexType,
     pub position: IndexType,
@@ -26,7 +26,7 @@ parameter_block! {
     struct Arguments {
         indices: *const Index,
         list: *const u64,
-        /// Of every segment, its first nonzero; one more than there are segments.
+        /// First nonzero of every segment, and the end.
         begins: *mut u64,
         rows: *mut Row,
         columns: *mut Index,
@@ -47,8 +47,8 @@ impl SegmentNonzeros {
             .with("BLOCK", BLOCK)
     }
 
-    /// Lists the nonzeros of `segments`, which hold every nonzero once and whose parts of cut rows name their row.
-    /// Queued on the device's stream, to be waited for by the caller.
+    /// Lists the nonzeros of `segments`, which contain every nonzero once and whose parts of cut
+    /// rows name their row. Queued on the device's stream; the caller orders its uses.
     pub(crate) fn new(p: &Pattern<'_>, problem: &Problem, segments: &Segments) -> Result<Self> {
         let device = p.device();
         let nnz = problem.nnz;

@@ -1,4 +1,4 @@
-//! Rows cut into segments, in the order of `kernels/schedule/segment_list.cu`.
+//! Rows cut into segments, listed by `kernels/schedule/segment_list.cu`.
 
 use gustav_core::{Error, IndexType, Problem, Result};
 use gustav_plan::RowLengths;
@@ -13,12 +13,12 @@ use crate::jit::Request;
 // Bits of a segment's length in `kernels/schedule/segments.cuh`; asserted in segment_list.cu.
 pub(super) const LENGTH_BITS: u32 = 23;
 const BLOCK: u32 = 256;
-// Rows of a CTA that keep their order.
+// Rows of a CTA, for lists of rows in their order.
 const UNSORTED: u32 = 1024;
-// Nonzeros from which whole rows may be in the head of the list.
+// Allowed lengths from which whole rows are in the head of the list.
 const FIRST: std::ops::RangeInclusive<u32> = Segments::LEAST_FIRST..=256;
 
-/// What a part of a cut row names.
+/// The target that the entry of a part of a cut row names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Target {
     /// Its index among the partial sums.
@@ -29,20 +29,21 @@ pub(crate) enum Target {
     CutRow,
 }
 
-/// How rows are cut and listed.
+/// Parameters of cutting and listing rows.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Listing {
-    /// Rows with as many nonzeros are cut: [`Segments::cuts_at`] it.
+    /// Rows with at least as many nonzeros are cut; allowed lengths: [`Segments::cuts_at`].
     pub longest: u32,
-    /// Nonzeros from which whole rows are in the head of the list: [`Segments::comes_first`].
+    /// Nonzeros from which whole rows are in the head of the list; allowed lengths:
+    /// [`Segments::comes_first`].
     pub first: u32,
-    /// Rows of a window, in which the others go by length; 1 lists whole rows in their order.
+    /// Rows of a window, in which the other rows are sorted by length; 1 lists them in their order.
     pub window: u32,
 }
 
 /// A list of segments on the device.
 pub(crate) struct Segments {
-    /// Two words a segment, see `kernels/schedule/segments.cuh`.
+    /// Two words per segment, see `kernels/schedule/segments.cuh`.
     pub list: DeviceBuffer<u64>,
     /// Row, first slot and number of slots of each cut row.
     pub cut_rows: DeviceBuffer<u64>,
@@ -67,7 +68,7 @@ parameter_block! {
         /// The rows in the order of the windows; null for the stored one.
         order: *const u32,
         rows: u64,
-        /// Where windows begin in the list.
+        /// First entry of the windows in the list.
         windows: u64,
         longest_bits: u32,
         first: u32,
@@ -113,7 +114,7 @@ impl Segments {
             && (FIRST_CUT_BITS..FIRST_CUT_BITS + CUTS as u32).contains(&longest.ilog2())
     }
 
-    /// Refuses more rows than a segment can name.
+    /// Checks that segments can name all rows.
     pub(super) fn check_rows(rows: usize) -> Result<()> {
         if (rows as u64) < 1 << (63 - LENGTH_BITS) {
             return Ok(());
@@ -125,7 +126,7 @@ impl Segments {
         })
     }
 
-    /// Queues the list on the device's stream, to be waited for by the caller.
+    /// Queues the computation of the list on the device's stream; the caller orders its uses.
     pub(crate) fn new(
         p: &Pattern<'_>,
         problem: &Problem,
@@ -232,7 +233,7 @@ pub(super) mod tests {
         }
     }
 
-    /// Every nonzero of every row is in exactly one segment that names its row.
+    /// Checks that every nonzero of every row is in exactly one segment that names its row.
     pub(in crate::schedule) fn check_list(
         s: &Segments,
         offsets: &[u32],
@@ -273,7 +274,7 @@ pub(super) mod tests {
         assert!(written.iter().all(|w| *w == 1), "a row is written once");
     }
 
-    /// Whole rows keep their order.
+    /// Checks that whole rows are in their order.
     fn check_order(s: &Segments) {
         let list = s.list.to_host().expect("list");
         let rows = list

@@ -9,13 +9,14 @@ use crate::matrix::scan::Scan;
 
 const BLOCK: u32 = 256;
 
-/// Nonzeros tile after tile; tiles of `rows` x `columns` positions, at most 65536, row after row.
+/// Nonzeros by tile; tiles have `rows` x `columns` positions, at most 65536, and are numbered row
+/// by row.
 pub(crate) struct TileNonzeros {
     /// First entry of every tile, and their number.
     pub begins: DeviceBuffer<u64>,
-    /// Of a nonzero in the values, `position` wide.
+    /// Position of each nonzero in the values, of type `position`.
     pub positions: DeviceBuffer<u32>,
-    /// Of a nonzero in its tile: row * columns + column.
+    /// Position of each nonzero in its tile: row * columns + column.
     pub places: DeviceBuffer<u16>,
     pub position: IndexType,
     /// Tiles side by side.
@@ -28,7 +29,7 @@ parameter_block! {
         offsets: *const Offset,
         indices: *const Index,
         begins: *mut u64,
-        /// Of every tile, the next entry to be written.
+        /// For every tile the next entry to write.
         next: *mut u64,
         positions: *mut Position,
         places: *mut u16,
@@ -58,7 +59,7 @@ impl TileNonzeros {
             .with("COLUMNS", columns)
     }
 
-    /// Lists the nonzeros on the device's stream, to be waited for by the caller.
+    /// Lists the nonzeros on the device's stream; the caller orders its uses.
     pub(crate) fn new(p: &Pattern<'_>, problem: &Problem, rows: u32, columns: u32) -> Result<Self> {
         let device = p.device();
         let nnz = problem.nnz;

@@ -1,4 +1,4 @@
-//! Rows cut where tiles of B's rows begin, see `kernels/schedule/tile_list.cu`.
+//! Rows cut at the boundaries of tiles of B's rows, see `kernels/schedule/tile_list.cu`.
 
 use gustav_core::buffer::try_vec;
 use gustav_core::{Index, IndexType, Problem, Result};
@@ -10,31 +10,32 @@ use crate::device::DeviceBuffer;
 use crate::jit::Request;
 
 const BLOCK: u32 = 256;
-// Rows of a CTA: many where it counts segments for all of them, else one for every warp.
+// Rows of a CTA: many if it counts segments in shared memory, else one for every warp.
 const WINDOW: u64 = 256;
 const NARROW: u64 = BLOCK as u64 / 32;
-// Places that a CTA counts in shared memory at most.
+// Most bins that a CTA counts in shared memory.
 const MOST_BINS: u64 = 1024;
 
-/// Classes of a segment's length.
+/// Classes of segment lengths.
 pub(crate) const CLASSES: usize = 16;
 
-/// How rows are cut into segments, and how these are listed.
+/// Parameters of cutting rows into segments, and of listing these.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Cutting {
     /// Most nonzeros of a segment.
     pub most: u32,
-    /// Whether every segment is listed in its tile, in [`CLASSES`] of its length; else those of unsorted rows
-    /// are listed last, and tiles are enlarged until shared memory counts them all.
+    /// Whether segments are listed by tile and by [`CLASSES`] of their length. Otherwise those of
+    /// unsorted rows are listed last, and tiles are enlarged until shared memory has a counter for
+    /// each.
     pub by_class: bool,
-    /// What the parts of a cut row name.
+    /// The target that parts of a cut row name.
     pub target: Target,
 }
 
-/// TileSegments of rows on the device.
+/// A list of segments by tile on the device.
 pub(crate) struct TileSegments {
     pub segments: Segments,
-    /// TileSegments of each class of each tile, the longest first.
+    /// Number of segments of each class of each tile, the longest first.
     pub counts: Vec<u64>,
 }
 
@@ -47,9 +48,9 @@ parameter_block! {
         cut_rows: *mut u64,
         /// Index in cut_rows of each slot.
         slot_rows: *mut u32,
-        /// Of each row; the highest bit where its columns are unsorted.
+        /// Number of segments of each row; the highest bit marks unsorted columns.
         segments: *mut u32,
-        /// Next slot, next cut row, next of each bin.
+        /// Next slot, next cut row, next entry of each bin.
         cursors: *mut u64,
         rows: u64,
         /// Rows of B in a tile.
@@ -70,7 +71,7 @@ impl Cutting {
         if self.by_class { CLASSES } else { 1 }
     }
 
-    /// The source with its parameters; `counted` where shared memory counts all bins.
+    /// The source with its parameters; `counted` if shared memory counts all bins.
     pub(crate) fn request(&self, index: IndexType, offset: IndexType, counted: bool) -> Request {
         request!("schedule/tile_list.cu")
             .with_block::<Arguments>()
@@ -87,7 +88,7 @@ impl Cutting {
             .with("TARGET", self.target as u32)
     }
 
-    /// Queues a list of segments, tile after tile of `tile` rows of B, to be waited for by the caller.
+    /// Queues the list of segments by tiles of `tile` rows of B; the caller orders its uses.
     pub(crate) fn list(
         &self,
         p: &Pattern<'_>,
@@ -101,7 +102,7 @@ impl Cutting {
         let tile = tile.max(least).max(1);
         let tiles = inner.div_ceil(tile).max(1) as usize;
         let bins = tiles * self.classes();
-        // Few rows are as many CTAs as possible.
+        // With few rows, as many CTAs as possible.
         let counted = bins as u64 <= MOST_BINS && rows as u64 > MOST_BINS;
         let module = device.module(&self.request(p.index_type, p.offset_type, counted))?;
         let of_rows = DeviceBuffer::<u32>::queued(device, rows, "segments of rows")?;
@@ -128,7 +129,7 @@ impl Cutting {
         let mut counts = try_vec(bins, "segments of tiles")?;
         counts.extend_from_slice(&found[2..]);
         let (slots, cut) = (found[0] as usize, found[1] as usize);
-        // Slots and cut rows are counted anew; bins begin where the ones before them end.
+        // Slots and cut rows are counted again; bins begin where the previous ones end.
         found[..2].fill(0);
         let mut count = 0;
         for bin in &mut found[2..] {
@@ -164,7 +165,7 @@ mod tests {
     #[test]
     #[ignore = "needs a CUDA device"]
     fn segments_hold_every_nonzero_once_tile_after_tile() {
-        // Shared memory counts the segments of many rows only.
+        // Shared memory counts segments only for many rows.
         for rows in [700, 1500] {
             check(rows, 5000);
         }

@@ -1,4 +1,4 @@
-//! C = α·op(A)·B ⊕ β·D: a finished product united with a sparse matrix. See
+//! C = α·op(A)·B ⊕ β·D: the union of a finished product and a sparse matrix. See
 //! `kernels/spgemm/add.cu`.
 
 use gustav_core::{DType, Error, Index, IndexType, PatternId, Result, Scalar, Semiring};
@@ -17,7 +17,7 @@ use crate::product::sparse_operands::{Matrix, Output, Sparse};
 use crate::product::unsupported;
 
 const BLOCK: u32 = 128;
-// CTAs for every multiprocessor, before they take more rows each.
+// Most CTAs per multiprocessor; larger matrices have more rows per CTA.
 const CTAS: u64 = 32;
 
 /// The source with its parameters.
@@ -45,14 +45,14 @@ parameter_block! {
     }
 }
 
-/// The kernels, and the product that they add to.
+/// The kernels, and the product to which D is added.
 pub(super) struct Union<T, I: Index, O: Index> {
     count: Kernel<Arguments>,
     fill: Kernel<Arguments>,
     scan: Scan,
-    /// The product before this one, cached if there will be more of its pattern.
+    /// The last product, cached if there will be more of its pattern.
     product: Option<DeviceCsr<T, I, O>>,
-    /// The pattern of the last C, as long as somebody holds it, and that of its D.
+    /// The pattern of the last C, while it exists, and that of its D.
     result: WeakPattern<I, O>,
     d: Option<PatternId>,
 }
@@ -103,7 +103,7 @@ impl<T: Scalar, I: Index, O: Index> Union<T, I, O> {
         let values = DeviceBuffer::<T>::queued(device, nnz, "values of C on the device")?;
         let c = Output { indices: indices.address(), values: values.address(), ..c };
         self.launch(device, &self.fill, &Arguments { c, ..arguments })?;
-        // SAFETY: offsets rise to `nnz`; the columns are those of matrices as wide.
+        // SAFETY: offsets increase to `nnz`; the columns are from matrices of the same width.
         Ok(unsafe { DeviceCsr::from_parts_unchecked(rows, cols, offsets, indices, values) })
     }
 
@@ -112,7 +112,7 @@ impl<T: Scalar, I: Index, O: Index> Union<T, I, O> {
         self.product.as_ref().map_or(0, DeviceCsr::bytes)
     }
 
-    /// The same into `c`, which has the pattern.
+    /// Computes the values of the same in `c`, which has the pattern.
     fn refill(
         &self,
         device: &Device,
@@ -144,18 +144,18 @@ impl<T: Scalar, I: Index, O: Index, U: Scalar<Accum = T::Accum>> SpgemmPlan<T, I
         done
     }
 
-    /// D with increasing columns, where it has them not.
+    /// D with increasing columns; `None` if it has them already.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] where the sum of entries of one position would not be what is promised.
+    /// [`Error::Unsupported`] if summing repeated entries of D first would change the result.
     fn in_order(&self, d: &DeviceCsr<U, I, O>) -> Result<Option<DeviceCsr<U, I, O>>> {
         let problem = &self.patterns.problem;
         let found = canonical(d, problem.semiring)?;
         let repeats = found.as_ref().is_some_and(|m| m.nnz() != d.nnz());
         let reason = match U::DTYPE {
             _ if !repeats => return Ok(found),
-            DType::F16 | DType::Bf16 => "D's entries of one place would be rounded before β",
-            _ if problem.deterministic => "D's entries of one place are added in any order",
+            DType::F16 | DType::Bf16 => "repeated entries of D would be rounded before β",
+            _ if problem.deterministic => "repeated entries of D are added in any order",
             _ => return Ok(found),
         };
         Err(unsupported(problem, "α·A·B + β·D on CUDA", reason, "Csr::canonicalize of D first"))
@@ -168,7 +168,7 @@ impl<T: Scalar, I: Index, O: Index, U: Scalar<Accum = T::Accum>> SpgemmPlan<T, I
         d: &DeviceCsr<U, I, O>,
         call: &Common<'_, T::Accum>,
     ) -> Result<DeviceCsr<U, I, O>> {
-        // Its memory is wanted for the next.
+        // Frees its memory for the next product.
         union.product = None;
         let product = self.product(values, call, None)?;
         let semiring = self.patterns.problem.semiring;
@@ -189,9 +189,9 @@ impl<T: Scalar, I: Index, O: Index, U: Scalar<Accum = T::Accum>> SpgemmPlan<T, I
         Ok(c)
     }
 
-    /// The values of C = α·op(A)·B ⊕ β·D into `c`. Where the plan cached the product and the rows of
-    /// both are sorted, nothing symbolic is done, and no memory is taken but a word that says whether
-    /// they are.
+    /// Computes the values of C = α·op(A)·B ⊕ β·D in `c`. If the plan cached the product and the
+    /// rows of both are sorted, there is no symbolic phase, and only a word is allocated, for the
+    /// check that they are.
     pub(super) fn execute_add_into(
         &mut self,
         values: Factors<'_, T>,
@@ -247,7 +247,7 @@ impl<T: Scalar, I: Index, O: Index, U: Scalar<Accum = T::Accum>> SpgemmPlan<T, I
         c.pattern().join(device)?;
         Uses::on(device.stream()).ordered(call.ordered).write(c.values().buffer())?;
         let done = union.refill(device, p, bits(call.beta(semiring)), d, c);
-        // After an error too: kernels that write C may still run.
+        // Also after an error: kernels that write C may still run.
         self.patterns.end(call)?;
         union.product = caches.then_some(product);
         done

@@ -1,5 +1,4 @@
-//! Matrices whose rows increase, from any: a product with the identity sorts rows and adds what is
-//! at the same position.
+//! Canonical form: a product with the identity sorts rows and adds repeated entries.
 
 use gustav_core::{Index, Result, Scalar, Semiring};
 
@@ -10,8 +9,8 @@ use crate::matrix::columns::Columns;
 use crate::product::Call;
 use crate::product::sparse_operands::Sparse;
 
-/// `m` with increasing columns in every row, entries of the same position added over `semiring`; `None`
-/// when `m` is so itself.
+/// `m` with increasing columns in every row, repeated entries added over `semiring`; `None` if `m`
+/// has them already.
 pub(super) fn canonical<T: Scalar, I: Index, O: Index>(
     m: &DeviceCsr<T, I, O>,
     semiring: Semiring,
@@ -25,7 +24,7 @@ pub(super) fn canonical<T: Scalar, I: Index, O: Index>(
     }
 }
 
-/// `m` so, whether it is so itself or not.
+/// The same, with a copy if `m` has increasing columns already.
 pub(super) fn in_order<T: Scalar, I: Index, O: Index>(
     m: &DeviceCsr<T, I, O>,
     semiring: Semiring,
@@ -36,7 +35,7 @@ pub(super) fn in_order<T: Scalar, I: Index, O: Index>(
         let problem = a.pattern().spgemm(b.pattern()).semiring(semiring).problem;
         multiply(a, b, &problem, &Options::default(), Call::new())
     };
-    // plus-first takes the values of the left matrix, plus-second those of the right one.
+    // plus-first takes the values of the left operand, plus-second those of the right one.
     match semiring {
         Semiring::PlusFirst => product(m, &identity(device, m.ncols(), one)?),
         _ => product(&identity(device, m.nrows(), one)?, m),
@@ -59,6 +58,6 @@ fn identity<T: Scalar, I: Index, O: Index>(
     let offsets = DeviceBuffer::from_slice(device, &offsets, what)?;
     let indices = DeviceBuffer::from_slice(device, &indices, what)?;
     let values = DeviceBuffer::from_slice(device, &values, what)?;
-    // SAFETY: offsets rise by one to `n`, columns are below `n`.
+    // SAFETY: offsets increase by one to `n`, columns are below `n`.
     Ok(unsafe { DeviceCsr::from_parts_unchecked(n, n, offsets, indices, values) })
 }

@@ -1,5 +1,5 @@
-//! `dense-output`: where C is nearly full, its full rows by a warp each, with a sum for every column
-//! of a tile and B packed; the other rows as `binned` has them. See
+//! `dense-output`: for a nearly dense C. A warp computes a full row of C, with a sum for every
+//! column of a tile and a packed B; the other rows are computed as in `binned`. See
 //! `kernels/spgemm/dense_output.cu`.
 
 mod full_rows;
@@ -18,21 +18,21 @@ use crate::product::sparse_operands::Operands;
 pub(super) use full_rows::FullRows;
 use packed::Packed;
 
-/// Tiles of C, and how B is copied to shared memory.
+/// Tiles of C, and the copies of B to shared memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
 pub struct Config {
-    /// Columns of a tile for sums of 4 bytes, half of which are used for those of 8, in lines of 32: up
-    /// to 1984, which has as many groups as are counted in 6 bits; by default those with which rows of
-    /// B fill the fewest pairs.
+    /// Columns of a tile for sums of 4 bytes, half as many for sums of 8, a multiple of 32: up to
+    /// 1984, whose groups 6 bits count; by default the number with which rows of B fill the fewest
+    /// pairs.
     pub columns: Option<u32>,
-    /// Warps of a CTA that have a row each; fewer if shared memory does not hold as many.
+    /// Warps of a CTA with a row each; fewer if shared memory is too small.
     pub warps: u32,
-    /// Pairs of groups of 32 entries of B that a warp reads at once, which a row of a tile has at
-    /// least; by default as many as a mean row fills.
+    /// Pairs of groups of 32 entries of B that a warp reads together, the least that a row of a
+    /// tile has; by default as many as a mean row fills.
     pub pairs_in_flight: Option<u32>,
-    /// The ring buffer that packed B is copied to; by default what pays for a mean row.
+    /// The ring buffer to which packed B is copied; by default the best for a mean row.
     pub ring: Option<Ring>,
-    /// How bank conflicts are avoided; by default what pays for a mean row.
+    /// How bank conflicts are avoided; by default the best for a mean row.
     pub balance: Option<Balance>,
 }
 
@@ -45,12 +45,12 @@ pub struct Ring {
     pub pairs: u32,
 }
 
-/// How sums spread over the banks of shared memory.
+/// How sums are distributed over the banks of shared memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
 pub struct Balance {
-    /// Eighths of the columns that have two sums, in different banks.
+    /// Eighths of the columns with two sums, in different banks.
     pub eighths: u32,
-    /// Rounds of choosing between these when B is packed.
+    /// Rounds of choosing between the two when B is packed.
     pub rounds: u32,
 }
 
@@ -62,23 +62,23 @@ impl Default for Config {
 
 // Entries of a pair, as in the kernels.
 const PAIR: usize = 64;
-// Columns of a tile that are chosen from, the first of them where both are as good.
+// Candidates for the columns of a tile; the first in a tie.
 const COLUMNS: [u32; 2] = [1024, 1184];
-// Most pairs that are read at once.
+// Most pairs that are read together.
 const MOST_IN_FLIGHT: u32 = 4;
-// The ring that leaves most rows in shared memory.
+// The ring buffer that leaves shared memory for the most rows.
 const RING: Ring = Ring { chunks: 3, pairs: 64 };
-// The same for short rows of a tile, whose warps drift apart more.
+// A longer one for short rows of a tile, where the progress of warps differs more.
 const LONG_RING: Ring = Ring { chunks: 5, pairs: 64 };
 
 impl Config {
-    /// Threads of a CTA: a warp for every row, and one that fills the ring.
+    /// Threads of a CTA: a warp for every row, and one that fills the ring buffer.
     fn threads(self) -> u32 {
         32 * (self.warps + 1)
     }
 
-    /// With tiles for B of so many columns and `mean` entries a row, and as many warps as fit in
-    /// `shared` bytes for sums of `sum` bytes, beside a ring if there is one.
+    /// The configuration with its defaults replaced, for B with this shape: as many warps as fit in
+    /// `shared` bytes with sums of `sum` bytes, beside a ring buffer if `ring`.
     fn fitted(
         self,
         shared: usize,
@@ -89,7 +89,7 @@ impl Config {
         let filled = |config: Config| {
             let part = f64::from(config.columns(sum)) / columns.max(1) as f64;
             let mean = mean * part.min(1.0);
-            // Rows of random matrices seldom have more.
+            // An upper estimate: rows of random matrices seldom have more.
             let pairs = (mean + mean.sqrt()) / PAIR as f64;
             config.pairs_in_flight.unwrap_or((pairs.ceil() as u32).clamp(1, MOST_IN_FLIGHT))
         };
@@ -100,9 +100,9 @@ impl Config {
         own.laid_out(shared, sum, filled(own), ring)
     }
 
-    /// With `pairs_in_flight` pairs read at once.
+    /// The same with `pairs_in_flight` pairs read together.
     fn laid_out(self, shared: usize, sum: usize, pairs_in_flight: u32, ring: bool) -> Result<Self> {
-        // Where rows of a tile are short, a longer ring is worth more than banks without conflicts.
+        // For short rows of a tile, a longer ring buffer pays more than avoiding bank conflicts.
         let balance = self.balance.unwrap_or(match pairs_in_flight {
             1 => Balance { eighths: 1, rounds: 1 },
             2 => Balance { eighths: 8, rounds: 1 },
@@ -122,7 +122,7 @@ impl Config {
             && (1..=MOST_IN_FLIGHT).contains(&pairs_in_flight)
             && balance.eighths <= 8
             && balance.rounds <= 16;
-        // A segment of a tile fits beside a chunk that is in flight.
+        // A segment of a tile must fit beside a chunk that is in flight.
         let segment = (own.columns(sum) as usize).div_ceil(PAIR).max(pairs_in_flight as usize);
         let held = (2..=32).contains(&chunks)
             && (MOST_IN_FLIGHT..=64).contains(&pairs)
@@ -148,7 +148,7 @@ impl Config {
         self.columns.unwrap_or(COLUMNS[0]) * 4 / sum as u32 / 32 * 32
     }
 
-    /// Chunks of the ring.
+    /// Chunks of the ring buffer.
     fn chunks(self) -> u32 {
         self.ring.unwrap_or(RING).chunks
     }
@@ -158,7 +158,7 @@ impl Config {
         (self.ring.unwrap_or(RING).pairs * 4 / sum as u32).max(MOST_IN_FLIGHT)
     }
 
-    /// Pairs that are read at once.
+    /// Pairs that are read together.
     fn pairs_in_flight(self) -> u32 {
         self.pairs_in_flight.unwrap_or(MOST_IN_FLIGHT)
     }
@@ -169,7 +169,7 @@ impl Config {
         (self.columns(sum) / 32 * eighths / 8, rounds)
     }
 
-    /// Bytes of shared memory of a CTA; the kernel does not compile where it lays out others.
+    /// Bytes of shared memory of a CTA; the kernel asserts the same number.
     fn shared(self, sum: usize, ring: bool) -> usize {
         let (pairs_in_flight, chunk) = (self.pairs_in_flight() as usize, self.chunk(sum) as usize);
         let chunks = if ring { self.chunks() as usize } else { 0 };
@@ -188,12 +188,12 @@ fn pair(sum: usize) -> usize {
     PAIR * (sum + 2)
 }
 
-/// Whether a sum can be marked until something is added to it: see `kernels/common/absent.cuh`.
+/// Whether a sum can hold a mark of "nothing added yet": see `kernels/common/absent.cuh`.
 fn marks(types: Types) -> bool {
     types.semiring == Semiring::PlusTimes && !types.dtype.is_integer()
 }
 
-/// What `binned` computes.
+/// Supports what `binned` supports.
 pub(super) fn supports(problem: &Problem) -> Result<()> {
     binned::supports(problem)
 }
@@ -221,7 +221,7 @@ pub(crate) fn request(types: Types, config: Config) -> Request {
         .with("SHARED_WITHOUT_RING", config.shared(sum, false))
 }
 
-/// `binned` with the full rows of C apart.
+/// `binned` with a bin of its own for full rows of C.
 pub(super) struct Prepared(binned::Prepared);
 
 impl Prepared {

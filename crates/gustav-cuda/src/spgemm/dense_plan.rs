@@ -1,4 +1,4 @@
-//! Plans of the algorithms that compute a dense C, for those who want it dense.
+//! Plans whose result is a dense C, for the algorithms that compute one.
 
 use gustav_core::{Error, Layout, Problem, Result, Scalar};
 use gustav_plan::Choice;
@@ -17,8 +17,8 @@ use crate::product::{Call, unsupported};
 /// A plan for C = α·A·B with A m × k and B k × n in CSR and C dense, by `shared-row` or
 /// `dense-naive`, for one pattern of A and of B and any values.
 ///
-/// Elements that the patterns do not produce become minus zero, so that
-/// [`DeviceDense::to_csr`] finds the pattern again.
+/// Elements that are not in the pattern of C become minus zero, from which [`DeviceDense::to_csr`]
+/// recovers the pattern.
 pub struct DensePlan<T: Scalar> {
     patterns: Patterns<T>,
     choice: Choice<Config>,
@@ -31,11 +31,11 @@ enum Rows {
 }
 
 impl<T: Scalar> DensePlan<T> {
-    /// The plan for the patterns `a` and `b`. `options` name the algorithm, or one of its
-    /// configurations. The plan sets the type of values of `problem`.
+    /// A plan for the patterns `a` and `b`. `options` name the algorithm, or one of its
+    /// configurations. The plan sets the value type of `problem`.
     ///
     /// # Errors
-    /// As [`super::SpgemmPlan::new`]; [`Error::Unsupported`] for algorithms with another C.
+    /// As [`super::SpgemmPlan::new`]; [`Error::Unsupported`] for algorithms without a dense C.
     pub fn new(
         a: &DevicePattern,
         b: &DevicePattern,
@@ -59,7 +59,7 @@ impl<T: Scalar> DensePlan<T> {
         Ok(DensePlan { patterns, choice, rows })
     }
 
-    /// What was chosen, and why.
+    /// The chosen algorithm and configuration, and the reason.
     pub fn choice(&self) -> &Choice<Config> {
         &self.choice
     }
@@ -72,14 +72,14 @@ impl<T: Scalar> DensePlan<T> {
         }
     }
 
-    /// Computes C = α·A·B into `c`, row-major m × n, after the work queued on the stream of the call,
-    /// which then waits for it. `a` and `b` are values: matrices of the plan's patterns, or buffers in
-    /// the order of their nonzeros. Nothing is allocated.
+    /// Computes C = α·A·B into `c`, row-major m × n, after the work queued on the stream of the
+    /// call, whose later work waits for it. `a` and `b` are values: matrices of the plan's
+    /// patterns, or buffers in the order of their nonzeros. Nothing is allocated.
     ///
     /// # Errors
-    /// [`Error::Pattern`] when `a` or `b` belongs to another pattern, [`Error::Length`] when they are
-    /// not as many as nonzeros, or `c` has too few values, [`Error::Shape`] when `c` has another shape
-    /// or is column-major, [`Error::Argument`] for a bias or a β in `call`, and for operands on another
+    /// [`Error::Pattern`] when `a` or `b` belongs to another pattern, [`Error::Length`] for another
+    /// number of values, or when `c` has too few, [`Error::Shape`] when `c` has another shape or is
+    /// column-major, [`Error::Argument`] for a bias or a β in `call` and for operands on another
     /// device, [`Error::Device`].
     pub fn execute<'v>(
         &mut self,

@@ -1,8 +1,8 @@
 //! SpGEMM on the device: C = α·op(A)·B ⊕ β·D, everything in CSR.
 //!
 //! One file per algorithm; `catalog` lists them. All work is queued on the device's own stream, on
-//! which C is allocated; the caller's stream waits for it. Aᵀ is multiplied as the CSR matrix that
-//! it is, its values gathered at every execution.
+//! which C is allocated; the caller's stream waits for it. Aᵀ is multiplied as a CSR matrix, whose
+//! values are gathered in every execution.
 
 pub(crate) mod add;
 pub mod binned;

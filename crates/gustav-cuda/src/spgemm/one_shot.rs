@@ -1,5 +1,6 @@
-//! One-shot products whose C is most likely full: `dense-output` computes all rows of C as full rows, without
-//! counting. A sum that nothing was added to is marked; if one is found, the product is computed with a plan.
+//! One-shot products whose C is probably full: `dense-output` computes all rows of C as full rows,
+//! without a symbolic phase. Sums to which nothing was added keep a mark; if there is one, the
+//! product is computed with a plan.
 
 use gustav_core::{Error, Index, Problem, Result, Scalar};
 
@@ -10,10 +11,10 @@ use crate::device::{Device, DeviceBuffer};
 use crate::matrix::DeviceCsr;
 use crate::product::sparse_operands::{Operands, Output};
 
-// Expected number of empty positions of C, if columns were spread evenly, up to which this is tried.
+// Largest expected number of empty positions of C, for evenly distributed columns, with which this is tried.
 const HOLES: f64 = 0.25;
 
-/// Whether C is most likely full, from the lengths of rows alone.
+/// Whether C is probably full, from the row lengths alone.
 fn is_likely(problem: &Problem) -> bool {
     let entries = problem.output_rows() as f64 * problem.columns as f64;
     let mean_of_b = problem.nnz_b.unwrap_or(0) as f64 / problem.inner().max(1) as f64;
@@ -21,10 +22,10 @@ fn is_likely(problem: &Problem) -> bool {
     entries * (-mean).exp() <= HOLES
 }
 
-/// C, if `config` is one of `dense-output` and C turns out to be full; else `None`.
+/// C, if `config` is of `dense-output` and C turns out to be full; else `None`.
 ///
 /// # Safety
-/// The addresses in `o` are valid until the device's stream has done the work.
+/// The addresses in `o` are valid until the work is done.
 pub(super) unsafe fn multiply<T: Scalar, I: Index, O: Index>(
     device: &Device,
     o: &Operands,
@@ -59,7 +60,7 @@ unsafe fn compute<T: Scalar, I: Index, O: Index>(
     // SAFETY: the operands are the caller's promise; C is large enough for all entries.
     unsafe {
         full.pack(device, o, arguments, false)?;
-        // While B is packed.
+        // Allocates C while B is being packed.
         let what = "row offsets of C on the device";
         let offsets = DeviceBuffer::<O>::queued(device, o.a.rows + 1, what)?;
         let indices = DeviceBuffer::<I>::queued(device, nnz, "column indices of C on the device")?;

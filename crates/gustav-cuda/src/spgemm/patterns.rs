@@ -1,4 +1,4 @@
-//! What plans hold of their operands' patterns, and what is checked of matrices.
+//! The operands' patterns in plans, and checks of matrices.
 
 use gustav_core::{Error, Index, Problem, Result, Scalar};
 
@@ -19,7 +19,7 @@ pub(super) struct Patterns<T: Scalar> {
     right: HeldPattern,
 }
 
-/// `problem` with the types of a plan, C's values being of type `U`.
+/// `problem` with the types of a plan set; C's values have type `U`.
 ///
 /// # Errors
 /// [`Error::Pattern`] when `problem` names another type of C.
@@ -35,7 +35,7 @@ pub(super) fn typed<T: Scalar, I: Index, O: Index, U: Scalar>(
 }
 
 impl<T: Scalar> Patterns<T> {
-    /// Those of `a` and `b`, which the device's own stream reads from here on.
+    /// The patterns of `a` and `b`, for reads on the device's own stream.
     ///
     /// # Errors
     /// As [`check`], [`Error::OutOfMemory`], [`Error::Device`].
@@ -58,7 +58,7 @@ impl<T: Scalar> Patterns<T> {
         self.op_a.bytes()
     }
 
-    /// The operands of which only the patterns are read.
+    /// The operands without values.
     pub(super) fn operands(&self) -> Operands {
         Operands::new(&self.problem, self.a(0), self.b(0), 0)
     }
@@ -93,7 +93,7 @@ impl<T: Scalar> Patterns<T> {
         Ok(Operands::new(&self.problem, a, b, alpha))
     }
 
-    /// Lets the stream of the call wait for the work on the device's stream.
+    /// Makes the stream of the call wait for the work on the device's stream.
     ///
     /// # Errors
     /// [`Error::Device`].
@@ -101,7 +101,7 @@ impl<T: Scalar> Patterns<T> {
         call.stream(&self.device).follow(self.device.stream())
     }
 
-    /// `what` has C's shape and is on the device.
+    /// Checks that `what` has C's shape and is on the device.
     ///
     /// # Errors
     /// [`Error::Shape`], [`Error::Argument`].
@@ -134,7 +134,7 @@ impl<T: Scalar> Patterns<T> {
     }
 }
 
-/// The patterns are those of `problem`, on `device`.
+/// Checks that the patterns match `problem` and are on `device`.
 ///
 /// # Errors
 /// [`Error::Shape`], [`Error::Pattern`], [`Error::Argument`].

@@ -16,38 +16,39 @@ use crate::product::sparse_method::{Method, Watch};
 use crate::product::sparse_operands::Operands;
 use crate::product::{Call, SpgemmCall, catalog, unsupported};
 
-// By the rules, which then say why.
+// Reason if the rules choose; replaced by theirs.
 const CHOSEN: &str = "auto";
 
-/// What the caller of a plan decides.
+/// The caller's options for a plan.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options {
     /// Who chooses the algorithm.
     pub chooser: Chooser,
-    /// The configuration, in place of the algorithm's own choice.
+    /// The configuration; `None` to let the rules choose.
     pub config: Option<Config>,
-    /// Most bytes of workspace on the device beside the operands and C, a transposed A and memory for a
-    /// promised order of summation included; `binned` then takes as many rows at a time as these
-    /// suffice for, one at least. The symbolic phase of the parts is cached in page-locked memory of the
-    /// host, up to ten bytes a row and C's offsets, by the first execution of a plan for several calls
-    /// ([`Problem::calls`]), else by the second; later ones copy it part by part and count nothing.
+    /// Most bytes of workspace on the device besides the operands and C, including a transposed A
+    /// and memory for deterministic sums. `binned` then computes parts of as many rows as fit, at
+    /// least one. The first execution of a plan for several calls ([`Problem::calls`]), otherwise
+    /// the second, caches the symbolic phase of the parts in page-locked host memory: up to ten
+    /// bytes per row and C's offsets. Later executions copy it part by part instead of computing
+    /// it.
     pub workspace: Option<usize>,
 }
 
 /// A plan for C = α·op(A)·B ⊕ β·D, for one pattern of A and of B, which it holds, and any values.
 ///
 /// op(A) is m × k and B k × n. C holds every entry that the patterns produce exactly once; sums of
-/// exactly zero stay as explicit zeros. Its rows are sorted when [`Problem::sorted`] requires it. Its
-/// values are of type `U`, that of A and B or of their sums.
+/// exactly zero stay as explicit zeros. Its rows are sorted if [`Problem::sorted`] is set. Its
+/// values have type `U`: that of A and B, or of their sums.
 ///
-/// A plan may be sent to another thread. Several plans may be executed at once, also when they were
-/// made for one pattern; their work is queued on the device's own stream.
+/// A plan may be sent to another thread. Several plans, also of one pattern, may be executed
+/// concurrently; their work is queued on the device's own stream.
 pub struct SpgemmPlan<T: Scalar, I: Index = u32, O: Index = u32, U: Scalar = T> {
     pub(super) patterns: Patterns<T>,
     choice: Choice<Config>,
     method: Box<dyn Method<U, I, O>>,
     refills: bool,
-    /// The pattern of the last product, as long as somebody holds it.
+    /// The pattern of the last product, while it exists.
     result: WeakPattern<I, O>,
     pub(super) union: Option<Union<U, I, O>>,
 }
@@ -109,15 +110,15 @@ impl<T: Scalar, I: Index, O: Index> SpgemmPlan<T, I, O> {
 }
 
 impl<T: Scalar, I: Index, O: Index, U: Scalar<Accum = T::Accum>> SpgemmPlan<T, I, O, U> {
-    /// Looks at the patterns `a` and `b` on the device and chooses how to multiply matrices that have
-    /// them. The plan sets the types of `problem`.
+    /// Analyses the patterns `a` and `b` on the device and chooses the algorithm. The plan sets the
+    /// types of `problem`.
     ///
     /// # Errors
-    /// [`Error::Shape`] when `a` and `b` do not fit together, [`Error::Pattern`] when `problem` was
-    /// made for others or for a C of another type, [`Error::Unsupported`] when the algorithm named in
-    /// `options` cannot compute `problem`, [`Error::Argument`] when the patterns are on two devices,
-    /// [`Error::OutOfMemory`], [`Error::NoDevice`] when the run-time compiler is missing,
-    /// [`Error::Device`].
+    /// [`Error::Shape`] when the inner dimensions of `a` and `b` differ, [`Error::Pattern`] when
+    /// `problem` was made for other patterns or for a C of another type, [`Error::Unsupported`]
+    /// when the algorithm named in `options` cannot compute `problem`, [`Error::Argument`] when the
+    /// patterns are on two devices, [`Error::OutOfMemory`], [`Error::NoDevice`] when the run-time
+    /// compiler is missing, [`Error::Device`].
     pub fn with_output(
         a: &DevicePattern<I, O>,
         b: &DevicePattern<I, O>,
@@ -130,7 +131,7 @@ impl<T: Scalar, I: Index, O: Index, U: Scalar<Accum = T::Accum>> SpgemmPlan<T, I
         let (config, why) = choose(problem, options, &device.planner_profile())?;
         let within = beside(config, patterns.bytes());
         let method = within.prepare::<U, I, O>(device, &patterns.operands(), problem)?;
-        // What is still read of somebody else's arrays is not waited for when they are freed.
+        // Borrowed arrays may be freed without waiting for the work that reads them.
         if !(a.is_owned() && b.is_owned()) {
             device.stream().synchronize()?;
         }
@@ -144,47 +145,45 @@ impl<T: Scalar, I: Index, O: Index, U: Scalar<Accum = T::Accum>> SpgemmPlan<T, I
         Ok(SpgemmPlan { patterns, choice, method, refills, result, union })
     }
 
-    /// What was chosen, and why.
+    /// The chosen algorithm and configuration, and the reason.
     pub fn choice(&self) -> &Choice<Config> {
         &self.choice
     }
 
-    /// Bytes that the plan holds on the device beside the patterns; after an execution that adds D
-    /// those of a product that it caches as well.
+    /// Bytes that the plan holds on the device beside the patterns; after an execution with D
+    /// including the cached product.
     pub fn workspace_bytes(&self) -> usize {
         let kept = self.union.as_ref().map_or(0, Union::bytes);
         self.method.bytes() + self.patterns.bytes() + kept
     }
 
-    /// Intermediate products: multiplications that the patterns call for, where the algorithm
-    /// counts them.
+    /// Intermediate products, which follow from the patterns, if the algorithm counts them.
     pub fn products(&self) -> Option<u64> {
         self.method.products()
     }
 
-    /// Entries of C, where the algorithm has counted them.
+    /// Entries of C, if the algorithm has counted them.
     pub(super) fn entries(&self) -> Option<u64> {
         self.method.entries()
     }
 
-    /// Computes C = α·op(A)·B ⊕ β·D as a new matrix, after the work queued on the stream of the call,
-    /// which then waits for it. `a` and `b` are values: matrices of the plan's patterns, or buffers in
-    /// the order of their nonzeros.
+    /// Computes C = α·op(A)·B ⊕ β·D as a new matrix, after the work queued on the stream of the
+    /// call, whose later work waits for it. `a` and `b` are values: matrices of the plan's
+    /// patterns, or buffers in the order of their nonzeros.
     ///
-    /// As long as an earlier result is there, or its pattern, C shares that pattern, where
-    /// [`Problem::sorted`] or [`Problem::deterministic`] fixes the order of its entries and the
-    /// algorithm can.
+    /// While an earlier result or its pattern exists, C shares that pattern, if [`Problem::sorted`]
+    /// or [`Problem::deterministic`] fixes the order of its entries and the algorithm supports it.
     ///
-    /// With D, C holds the union of both patterns. Where [`Problem::calls`] says that there will be
-    /// more, the product is cached for the next execution.
+    /// With D, C holds the union of both patterns. If [`Problem::calls`] announces more executions,
+    /// the product is cached for the next one.
     ///
     /// # Errors
-    /// [`Error::Pattern`] when `a` or `b` belongs to another pattern, [`Error::Length`] when they are
-    /// not as many as nonzeros, [`Error::Overflow`] when the entries of C outnumber the offset type,
-    /// [`Error::OutOfMemory`] with the device left usable, [`Error::Cancelled`] when
-    /// [`SpgemmCall::watch`] said so: the plan and the device stay usable, and the memory of C is free
-    /// again; [`Error::Shape`] when D has another shape, [`Error::Argument`] when an operand is on
-    /// another device or there is a β without D, [`Error::Device`].
+    /// [`Error::Pattern`] when `a` or `b` belongs to another pattern, [`Error::Length`] for another
+    /// number of values, [`Error::Overflow`] when the entries of C outnumber the offset type,
+    /// [`Error::OutOfMemory`], after which the device stays usable, [`Error::Cancelled`] when
+    /// [`SpgemmCall::watch`] stopped it: the plan and the device stay usable, and the memory of C
+    /// is freed; [`Error::Shape`] when D has another shape, [`Error::Argument`] when an operand is
+    /// on another device or there is a β without D, [`Error::Device`].
     pub fn execute<'v>(
         &mut self,
         a: impl Into<DeviceValues<'v, T>>,
@@ -201,8 +200,8 @@ impl<T: Scalar, I: Index, O: Index, U: Scalar<Accum = T::Accum>> SpgemmPlan<T, I
         }
     }
 
-    /// As [`SpgemmPlan::execute`] without D, for the last time: C takes over what of the plan's memory
-    /// it can, so that less is held at once.
+    /// As [`SpgemmPlan::execute`] without D, for the last time: C takes over memory of the plan
+    /// where possible, which reduces the peak.
     ///
     /// # Errors
     /// As there; [`Error::Argument`] for a bias or a β in `call`.
@@ -216,16 +215,16 @@ impl<T: Scalar, I: Index, O: Index, U: Scalar<Accum = T::Accum>> SpgemmPlan<T, I
         self.finish_product((a.into(), b.into()), &common)
     }
 
-    /// Computes the values of C = α·op(A)·B ⊕ β·D into `c`, which has the pattern of the last result
-    /// of [`SpgemmPlan::execute`], of the same D if there is one: nothing symbolic is done and no
-    /// memory is taken, but by the second execution of a plan for a single call under a bound on its
-    /// workspace (see [`Options::workspace`]), and where the plan did not cache the product that D is
-    /// added to, or rows are not sorted.
+    /// Computes the values of C = α·op(A)·B ⊕ β·D in `c`, which has the pattern of the last result
+    /// of [`SpgemmPlan::execute`], with the same D if there is one. There is no symbolic phase and
+    /// no allocation, except in the second execution of a plan for a single call with a limit of
+    /// its workspace (see [`Options::workspace`]), and if the plan did not cache the product to
+    /// which D is added, or rows are not sorted.
     ///
     /// # Errors
-    /// As [`SpgemmPlan::execute`]; [`Error::Pattern`] when `c` or D has another pattern than then, or
-    /// `c` shares it with another matrix and its rows are in no fixed order; [`Error::Unsupported`] for
-    /// algorithms that find C anew.
+    /// As [`SpgemmPlan::execute`]; [`Error::Pattern`] when `c` or D has another pattern than in
+    /// that execution, or `c` shares its pattern with another matrix and the order of its rows is
+    /// not fixed; [`Error::Unsupported`] for algorithms that recompute the pattern of C.
     pub fn execute_into<'v>(
         &mut self,
         a: impl Into<DeviceValues<'v, T>>,
@@ -243,7 +242,7 @@ impl<T: Scalar, I: Index, O: Index, U: Scalar<Accum = T::Accum>> SpgemmPlan<T, I
         }
     }
 
-    /// Refuses a β that is a factor of nothing.
+    /// Checks that there is no β other than zero without D.
     fn check_unread(&self, call: &Common<'_, T::Accum>) -> Result<()> {
         let semiring = self.patterns.problem.semiring;
         if call.beta(semiring) == semiring.zero() {
@@ -256,7 +255,7 @@ impl<T: Scalar, I: Index, O: Index, U: Scalar<Accum = T::Accum>> SpgemmPlan<T, I
         })
     }
 
-    /// Whether entries of C are in the same order in every run.
+    /// Whether the order of C's entries is the same in every run.
     fn is_ordered(&self) -> bool {
         self.patterns.problem.sorted || self.patterns.problem.deterministic
     }
@@ -293,7 +292,7 @@ impl<T: Scalar, I: Index, O: Index, U: Scalar<Accum = T::Accum>> SpgemmPlan<T, I
         Ok(c)
     }
 
-    /// The values of C = α·op(A)·B into `c`.
+    /// Computes the values of C = α·op(A)·B in `c`.
     pub(super) fn product_into(
         &mut self,
         values: Factors<'_, T>,
@@ -317,7 +316,7 @@ impl<T: Scalar, I: Index, O: Index, U: Scalar<Accum = T::Accum>> SpgemmPlan<T, I
         })
     }
 
-    /// C for the last time.
+    /// Computes C for the last time.
     pub(super) fn finish_product(
         self,
         values: Factors<'_, T>,
@@ -331,7 +330,7 @@ impl<T: Scalar, I: Index, O: Index, U: Scalar<Accum = T::Accum>> SpgemmPlan<T, I
         c
     }
 
-    /// Does `work` between the streams of the call, as one execution of the plan.
+    /// Runs `work` as one execution of the plan, ordered with the stream of the call.
     fn run<R>(
         &mut self,
         values: Factors<'_, T>,
@@ -341,13 +340,13 @@ impl<T: Scalar, I: Index, O: Index, U: Scalar<Accum = T::Accum>> SpgemmPlan<T, I
         let device = &self.patterns.device;
         let operands = self.patterns.begin(values.0, values.1, call)?;
         let done = work(&mut *self.method, device, &operands);
-        // After an error too: kernels that write C may still run.
+        // Also after an error: kernels that write C may still run.
         self.patterns.end(call)?;
         done
     }
 }
 
-/// The configuration with the bound on its workspace less what the plan holds beside it.
+/// The configuration with the limit of its workspace reduced by the plan's other memory.
 fn beside(config: Config, held: usize) -> Config {
     match config {
         Config::Binned(own) => {
@@ -373,7 +372,7 @@ pub(super) fn choose(
     let (algorithm, why) = match named {
         Some(algorithm) if configured.is_some() => (algorithm, "configured by the caller"),
         Some(algorithm) => (algorithm, "named by the caller"),
-        // One algorithm respects a bound on the workspace.
+        // Only one algorithm supports a limit of the workspace.
         None if options.workspace.is_some() => (Algorithm::Binned, CHOSEN),
         None => (cuda_spgemm::choose(problem, profile), CHOSEN),
     };
@@ -389,8 +388,8 @@ pub(super) fn choose(
             Config::Binned(binned::Config { workspace, ..binned })
         }
         (config, Some(_)) => {
-            let backend = format!("{} with a bound on its workspace", config.algorithm());
-            return Err(unsupported(problem, &backend, "it takes what it needs", "binned"));
+            let backend = format!("{} with a limit of its workspace", config.algorithm());
+            return Err(unsupported(problem, &backend, "its workspace has no limit", "binned"));
         }
     };
     Ok((config, why))

@@ -1,4 +1,4 @@
-//! What products take of a device's memory, and what they do where it does not suffice.
+//! The device memory that products allocate, and their behaviour if it does not suffice.
 
 use gustav_core::{Csr, Error, Problem, Result};
 use gustav_plan::{Algorithm, Chooser};
@@ -8,7 +8,7 @@ use gustav_testkit::oracle;
 use super::masked::{Config, MaskedPlan};
 use super::{Options, SpgemmPlan};
 use crate::device::Device;
-use crate::device::memory::ledger::{held, watched, with_room, without_locked};
+use crate::device::memory::ledger::{held, watched, with_free_memory, without_locked};
 use crate::matrix::DeviceCsr;
 use crate::product::{Call, SpgemmCall};
 
@@ -16,7 +16,7 @@ fn device() -> Device {
     Device::cuda(0).expect("a CUDA device")
 }
 
-/// Rows of all kinds, of which the longest are cut into chunks.
+/// Rows for all bins; the longest are cut into chunks.
 fn operands() -> (Csr<f32>, Csr<f32>) {
     let nonzeros = |row: usize| if row % 997 == 7 { 9000 } else { [0, 1, 3, 20, 90][row % 5] };
     let a = random_rows(6000, 12_000, 1, nonzeros);
@@ -35,12 +35,12 @@ fn is_product(c: &DeviceCsr<f32>, a: &Csr<f32>, b: &Csr<f32>) -> bool {
 
 #[test]
 #[ignore = "needs a CUDA device"]
-fn a_bound_holds_for_all_that_is_taken_and_new_values_take_nothing() {
+fn the_limit_holds_for_all_memory_and_new_values_allocate_nothing() {
     let device = device();
     let (a, b) = operands();
     let transposed = a.view().transpose().expect("a transposed A");
     let [on_a, on_b, on_t] =
-        [&a, &b, &transposed].map(|m| DeviceCsr::upload(&device, &m.view()).expect("room"));
+        [&a, &b, &transposed].map(|m| DeviceCsr::upload(&device, &m.view()).expect("an upload"));
     let stream = device.stream();
     for (calls, deterministic, transpose_a, most) in [
         (1, false, false, 60_000),
@@ -64,17 +64,17 @@ fn a_bound_holds_for_all_that_is_taken_and_new_values_take_nothing() {
             watched(|| SpgemmPlan::new(left.pattern(), on_b.pattern(), &problem, &options));
         let mut plan = made.expect("a plan");
         let case = format!("{calls} {deterministic} {transpose_a} {most}");
-        // The transpose needs more memory while it is made.
+        // Computing the transpose needs more memory temporarily.
         assert!(peak - before <= most || transpose_a, "{} to plan, {case}", peak - before);
-        let told = plan.workspace_bytes();
-        assert!(told <= most && held() - before <= told, "{case}");
+        let stated = plan.workspace_bytes();
+        assert!(stated <= most && held() - before <= stated, "{case}");
         for turn in 0..3 {
             let (c, taken, peak) =
                 watched(|| plan.execute(left, &on_b, SpgemmCall::new().on(stream)));
             let c = c.expect("C");
             let beside = peak - before - bytes_of(&c);
-            assert!(beside <= told, "{beside} of {told} in turn {turn}, {case}");
-            // Arrays of C alone, once all is counted.
+            assert!(beside <= stated, "{beside} of {stated} in turn {turn}, {case}");
+            // Only the arrays of C are allocated after the symbolic phase is cached.
             assert!(turn + calls < 3 || taken == 3, "{taken} buffers in turn {turn}, {case}");
             assert!(is_product(&c, &a, &b), "turn {turn}, {case}");
         }
@@ -90,17 +90,17 @@ fn a_bound_holds_for_all_that_is_taken_and_new_values_take_nothing() {
 
 #[test]
 #[ignore = "needs a CUDA device"]
-fn without_room_for_all_rows_they_are_taken_in_parts() {
+fn without_memory_for_all_rows_they_are_computed_in_parts() {
     let device = device();
     let (a, b) = operands();
-    let [on_a, on_b] = [&a, &b].map(|m| DeviceCsr::upload(&device, &m.view()).expect("room"));
+    let [on_a, on_b] = [&a, &b].map(|m| DeviceCsr::upload(&device, &m.view()).expect("an upload"));
     let stream = device.stream();
     for deterministic in [false, true] {
         let problem = on_a.pattern().spgemm(on_b.pattern()).problem.deterministic(deterministic);
         let plan =
             || SpgemmPlan::new(on_a.pattern(), on_b.pattern(), &problem, &Options::default());
         let whole = plan().expect("a plan").workspace_bytes();
-        let mut plan = with_room(whole / 2, plan).expect("a plan in parts");
+        let mut plan = with_free_memory(whole / 2, plan).expect("a plan in parts");
         assert!(plan.workspace_bytes() < whole);
         for _ in 0..2 {
             let c = plan.execute(&on_a, &on_b, SpgemmCall::new().on(stream)).expect("C");
@@ -111,10 +111,10 @@ fn without_room_for_all_rows_they_are_taken_in_parts() {
 
 #[test]
 #[ignore = "needs a CUDA device"]
-fn memory_that_the_host_refused_is_not_asked_for_again() {
+fn host_memory_that_was_refused_is_not_requested_again() {
     let device = device();
     let (a, b) = operands();
-    let [on_a, on_b] = [&a, &b].map(|m| DeviceCsr::upload(&device, &m.view()).expect("room"));
+    let [on_a, on_b] = [&a, &b].map(|m| DeviceCsr::upload(&device, &m.view()).expect("an upload"));
     let (problem, stream) =
         (on_a.pattern().spgemm(on_b.pattern()).problem.calls(3), device.stream());
     let options = Options { workspace: Some(60_000), ..Options::default() };
@@ -143,11 +143,11 @@ fn crowded() -> [Csr<f32>; 3] {
 
 #[test]
 #[ignore = "needs a CUDA device"]
-fn without_room_for_all_of_c_the_places_are_computed_alone() {
+fn without_memory_for_all_of_c_the_mask_entries_are_computed_alone() {
     let device = device();
     let [a, b, mask] = crowded();
     let [on_a, on_b, on_m] =
-        [&a, &b, &mask].map(|m| DeviceCsr::upload(&device, &m.view()).expect("room"));
+        [&a, &b, &mask].map(|m| DeviceCsr::upload(&device, &m.view()).expect("an upload"));
     let (problem, stream) = (on_a.pattern().spgemm(on_b.pattern()).problem, device.stream());
     let plan = |problem: &Problem, options: &Options| -> Result<MaskedPlan<f32>> {
         MaskedPlan::new(on_a.pattern(), on_b.pattern(), on_m.pattern(), problem, options)
@@ -164,12 +164,12 @@ fn without_room_for_all_of_c_the_places_are_computed_alone() {
         let problem = problem.clone().calls(calls);
         let mut plan = plan(&problem, &usual).expect("a plan");
         assert!(matches!(plan.choice().config, Config::Whole(_)), "{:?}", plan.choice());
-        let c = with_room(little, || plan.execute(&on_a, &on_b, Call::new().on(stream)));
-        let mut c = c.expect("C at its places alone");
+        let c = with_free_memory(little, || plan.execute(&on_a, &on_b, Call::new().on(stream)));
+        let mut c = c.expect("C at the mask entries alone");
         checked(&c);
         let choice = plan.choice();
         assert_eq!((choice.algorithm, choice.config), (Algorithm::Masked, Config::Positions));
-        assert!(choice.reason.contains("no room"), "{choice:?}");
+        assert!(choice.reason.contains("no memory"), "{choice:?}");
         c.values_mut().fill(0xff, stream).expect("poison");
         plan.execute_into(&on_a, &on_b, &mut c, Call::new().on(stream)).expect("new values");
         checked(&c);
@@ -184,11 +184,11 @@ fn without_room_for_all_of_c_the_places_are_computed_alone() {
             Call::new().on(stream),
         )
     };
-    checked(&with_room(little, once).expect("C at its places alone"));
-    // By name there is no other algorithm, and the plan stays usable.
+    checked(&with_free_memory(little, once).expect("C at the mask entries alone"));
+    // A named algorithm has no replacement, and the plan stays usable.
     let named = Options { chooser: Chooser::Named(Algorithm::Binned), ..Options::default() };
     let mut plan = plan(&problem, &named).expect("a plan");
-    let refused = with_room(little, || plan.execute(&on_a, &on_b, Call::new().on(stream)));
+    let refused = with_free_memory(little, || plan.execute(&on_a, &on_b, Call::new().on(stream)));
     assert!(matches!(refused, Err(Error::OutOfMemory { .. })), "{refused:?}");
     checked(&plan.execute(&on_a, &on_b, Call::new().on(stream)).expect("C"));
 }

@@ -1,6 +1,7 @@
-//! `tiled`: products larger than a device's memory, as Chen et al. (2025, §7.2) cut them: B in tiles
-//! of columns, C in tiles of rows and columns, one after another through the device. Every tile is
-//! a product of its own, by whatever algorithm the caller or the planner names.
+//! `tiled`: products larger than a device's memory, divided as by Chen et al. (2025, §7.2): B in
+//! tiles of columns, C in tiles of rows and columns, computed one after another on the device.
+//! Every tile is a product of its own, by the algorithm that the caller names or the planner
+//! chooses.
 
 use std::ops::{ControlFlow, Range};
 
@@ -13,13 +14,13 @@ use crate::matrix::DeviceCsr;
 use crate::product::Call;
 pub use crate::product::sparse_method::Progress;
 
-// Part of the free memory that tiles are cut for, in eighths.
+// Eighths of the free memory for which tiles are sized.
 const EIGHTHS: usize = 7;
 
-/// How tiles are cut, and who watches the progress.
+/// The size of tiles, and a progress callback.
 #[derive(Default)]
 pub struct Tiling<'a> {
-    /// Bytes of device memory to cut tiles for; what is free, but for a part, when absent.
+    /// Bytes of device memory for which tiles are sized; `None` for most of the free memory.
     pub memory: Option<usize>,
     /// Called after every tile; [`ControlFlow::Break`] stops the product.
     pub progress: Option<&'a mut dyn FnMut(Progress) -> ControlFlow<()>>,
@@ -32,7 +33,7 @@ struct Grid {
     cols: usize,
 }
 
-/// Refuses what is not cut into tiles.
+/// Checks that the product can be divided into tiles.
 ///
 /// # Errors
 /// [`Error::Unsupported`] for transposed A and for C in another type than A.
@@ -45,12 +46,12 @@ pub fn supports(problem: &Problem) -> Result<()> {
     Err(crate::product::unsupported(problem, backend, reason, "Csr::transpose first"))
 }
 
-/// C = α·A·B for matrices in host memory, in as many tiles as the device's memory requires: one
-/// when everything fits. A tile that does not fit after all is halved. Device memory is free again
-/// when this returns, whatever the result.
+/// C = α·A·B for matrices in host memory, in as many tiles as the device's memory requires, one if
+/// everything fits. If a tile does not fit after all, tiles are halved. All device memory is freed
+/// when this returns, also after an error.
 ///
 /// # Errors
-/// [`Error::Cancelled`] when `progress` said so, [`Error::OutOfMemory`] when not even one row
+/// [`Error::Cancelled`] when `progress` stopped it, [`Error::OutOfMemory`] when not even one row
 /// times one column fits, [`Error::Unsupported`] for transposed A, [`Error::Overflow`] when the
 /// entries of C outnumber the offset type, and as [`super::SpgemmPlan`].
 pub fn multiply<T: Scalar, I: Index, O: Index>(
@@ -84,7 +85,7 @@ pub fn multiply<T: Scalar, I: Index, O: Index>(
 }
 
 impl Grid {
-    /// Twice as many tiles, cut where they are longer.
+    /// Twice as many tiles, divided along their longer side.
     fn halved(self, m: usize, n: usize) -> Option<Grid> {
         let Grid { rows, cols } = self;
         let wide = n / cols >= m / rows;
@@ -96,13 +97,13 @@ impl Grid {
     }
 }
 
-/// Part `k` of `count` like parts of `0..len`.
+/// Part `k` of `count` equal parts of `0..len`.
 fn part(len: usize, count: usize, k: usize) -> Range<usize> {
     let at = |k: usize| (len as u128 * k as u128 / count as u128) as usize;
     at(k)..at(k + 1)
 }
 
-/// The fewest tiles whose operands and result, dense beside CSR, fit in `budget`.
+/// The fewest tiles whose operands and result (dense and in CSR) fit in `budget`.
 fn cut<T: Scalar, I: Index, O: Index>(
     a: &CsrView<'_, T, I, O>,
     b: &CsrView<'_, T, I, O>,
@@ -148,7 +149,7 @@ fn cut<T: Scalar, I: Index, O: Index>(
     }
 }
 
-/// One attempt with one grid.
+/// One attempt with one grid of tiles.
 struct Run<'r, T: Scalar, I: Index, O: Index> {
     device: &'r Device,
     a: CsrView<'r, T, I, O>,
@@ -193,7 +194,7 @@ impl<T: Scalar, I: Index, O: Index> Run<'_, T, I, O> {
         self.join(done)
     }
 
-    /// C from its tiles, column of tiles after column.
+    /// Joins C from its tiles, which are in column-major order.
     fn join(&self, mut tiles: Vec<Csr<T, I, O>>) -> Result<Csr<T, I, O>> {
         let Grid { rows, cols } = self.grid;
         if tiles.len() == 1 {
@@ -279,7 +280,7 @@ mod tests {
     }
 
     #[test]
-    fn a_smaller_budget_takes_more_tiles_and_one_element_has_to_fit() {
+    fn a_smaller_budget_needs_more_tiles_and_one_element_must_fit() {
         let a = Csr::<f32>::new(4, 4, vec![0, 4, 8, 12, 16], [0, 1, 2, 3].repeat(4), vec![1.0; 16]);
         let a = a.expect("a full matrix");
         let tiles = |budget| cut(&a.view(), &a.view(), budget).map(|g| g.rows * g.cols);

@@ -1,4 +1,4 @@
-//! What kernels of a product of two sparse matrices are compiled for.
+//! The types for which kernels of SpGEMM are compiled.
 
 use gustav_core::{DType, IndexType, Problem, Semiring};
 
@@ -8,7 +8,7 @@ use crate::jit::Request;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct Types {
     pub dtype: DType,
-    /// Of the values of C.
+    /// Type of the values of C.
     pub out: DType,
     pub index: IndexType,
     pub offset: IndexType,
@@ -16,7 +16,7 @@ pub(crate) struct Types {
 }
 
 impl Types {
-    /// Those of `problem`.
+    /// The types of `problem`.
     pub(crate) fn of(problem: &Problem) -> Self {
         Types {
             dtype: problem.dtype,

@@ -8,16 +8,19 @@ use super::catalog::Config;
 use super::{b_stationary, even_shares, row_block, segmented, tensor};
 use crate::schedule::pattern::Pattern;
 
-/// What the rules of `gustav-plan` say of a pattern, and why.
+/// The choice of the rules of `gustav-plan` for a pattern, and the reason.
 pub(super) fn choose(pattern: &Pattern<'_>, problem: &Problem) -> Result<(Config, String)> {
     if problem.extremum.is_some() {
         let (config, reason) = segmented::choose(pattern, problem)?;
-        let reason = format!("{}, which segmented takes; {reason}", problem.reduction());
+        let reason = format!("{}, which segmented supports; {reason}", problem.reduction());
         return Ok((Config::Segmented(config), reason));
     }
     if problem.batch > 1 {
         let (config, reason) = segmented::choose(pattern, problem)?;
-        return Ok((Config::Segmented(config), format!("batches are segmented's; {reason}")));
+        return Ok((
+            Config::Segmented(config),
+            format!("batches, which segmented supports; {reason}"),
+        ));
     }
     let profile = pattern.device().planner_profile();
     let similarity = || pattern.similarity();
@@ -59,7 +62,7 @@ mod tests {
     const DTYPES: [DType; 6] =
         [DType::F16, DType::Bf16, DType::F32, DType::F64, DType::I32, DType::I64];
 
-    /// Numbers below a bound, of one sequence.
+    /// A generator of pseudorandom numbers below a bound.
     struct Dice(u64);
 
     impl Dice {
@@ -68,14 +71,14 @@ mod tests {
             (self.0 >> 33) as usize % bound
         }
 
-        /// Any of the magnitudes below 2^`bits`.
+        /// A number of random magnitude below 2^`bits`.
         fn scaled(&mut self, bits: usize) -> usize {
             let bits = self.below(bits + 1);
             self.below(1 << bits)
         }
     }
 
-    /// Rows of up to eight lengths, each as often as it comes, and their nonzeros.
+    /// Random row lengths, up to eight different ones, and their nonzeros.
     fn rows(dice: &mut Dice) -> (RowLengths, usize) {
         let mut counts = vec![0; COUNTS];
         let (mut rows, mut nnz, mut max) = (0, 0, 0);
@@ -93,11 +96,11 @@ mod tests {
             max = if times > 0 { max.max(length) } else { max };
         }
         counts[COUNTS - 1] = max as u64;
-        (RowLengths::new(rows, nnz, counts).expect("as many counts as there are"), nnz)
+        (RowLengths::new(rows, nnz, counts).expect("the right number of counts"), nnz)
     }
 
     #[test]
-    fn rules_say_what_kernels_can_do() {
+    fn rules_choose_configurations_that_kernels_support() {
         let one = CsrView::<f32, u32, u32>::new(1, 1, &[0, 1], &[0], &[1.0]).expect("a matrix");
         let plain = Problem::spmm(&one);
         let mut dice = Dice(1);
@@ -130,7 +133,7 @@ mod tests {
             let chosen = cuda_spmm::choose(&problem, &profile, exact, lengths, similarity, reuse);
             let grown = dice.below(2) == 0;
             let ordered = cuda_spmm::segmented_in_order(&problem, &rows, &profile, grown);
-            for tuning in [chosen.expect("a way"), ordered] {
+            for tuning in [chosen.expect("a tuning"), ordered] {
                 let found = match config(&problem, &tuning) {
                     Config::RowBlock(c) => c.check(&problem),
                     Config::Tensor(c) => c.check(&problem),

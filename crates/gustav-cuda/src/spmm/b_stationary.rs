@@ -1,5 +1,5 @@
-//! `b-stationary`: a tile of B stays in the shared memory of each multiprocessor, and the segments of A's
-//! rows in that tile stream past. Ours. See `kernels/spmm/b_stationary.cu`.
+//! `b-stationary`: a tile of B stays in the shared memory of each multiprocessor, and the segments
+//! of A's rows in that tile are streamed. See `kernels/spmm/b_stationary.cu`.
 
 mod config;
 mod partition;
@@ -23,7 +23,7 @@ use crate::schedule::{Cutting, Segments, Target, TileSegments};
 
 pub use config::Config;
 
-// Devices that copy to shared memory by an engine.
+// The first compute capability with bulk copies to shared memory.
 const HAS_COPY_ENGINE: (i32, i32) = (9, 0);
 
 /// Supports any SpMM.
@@ -33,7 +33,7 @@ pub(super) fn supports(problem: &Problem) -> Result<()> {
 
 pub(super) const ANY_LAYOUT: bool = false;
 
-/// By the number of tiles.
+/// The configuration for the number of tiles.
 pub(super) fn choose(pattern: &Pattern<'_>, problem: &Problem) -> Result<(Config, String)> {
     let one = Config::new(problem, &Tuning::of(Algorithm::BStationary));
     let rows = one.rows(problem, pattern.device().profile().shared_bytes_per_cta)?;
@@ -43,8 +43,8 @@ pub(super) fn choose(pattern: &Pattern<'_>, problem: &Problem) -> Result<(Config
     Ok((Config::new(problem, &tuning), reason))
 }
 
-/// How its tiles would cut the rows, from a sample of rows. On a device without a copy engine, segments count as
-/// empty, so that the algorithm is not chosen.
+/// How its tiles would divide the rows, from a sample of rows. On a device without bulk copies, the
+/// result is segments of length 0, so that the algorithm is not chosen.
 pub(super) fn reuse(pattern: &Pattern<'_>, problem: &Problem) -> Result<TileReuse> {
     let profile = pattern.device().profile();
     let config = Config::new(problem, &Tuning::of(Algorithm::BStationary));
@@ -66,13 +66,13 @@ pub(super) struct Prepared {
     /// Rows of B in a tile.
     rows: u64,
     segments: Segments,
-    /// Four words for each partition.
+    /// Four words per partition.
     partitions: DeviceBuffer<u64>,
     first_partitions: DeviceBuffer<u32>,
     carry_outs: CarryOutWorkspace,
-    /// Of each cut row, zero between executions.
+    /// A sum for each cut row, zero between executions.
     sums: DeviceBuffer<u64>,
-    /// Whether an execution ended before they were zero again.
+    /// Whether an execution failed before they were zero again.
     unfinished: bool,
     target: Target,
     kernels: HashMap<Variant, Kernels>,
@@ -103,15 +103,15 @@ parameter_block! {
         cut_rows: *const u64,
         /// Index in cut_rows of each slot.
         slot_rows: *const u32,
-        /// Of each cut row, when it is the target.
+        /// For each cut row, if that is the target.
         sums: *mut Accum,
         /// Rows of B.
         inner: u64,
-        /// Rows that are cut.
+        /// Number of cut rows.
         cut: u64,
-        /// The first of this launch.
+        /// First panel of this launch.
         panel: u64,
-        /// Of a tile.
+        /// Rows of B in a tile.
         rows: u32,
     }
 }
@@ -196,7 +196,7 @@ impl Method for Prepared {
         let module = device.module(&variant.request())?;
         let multiply = module.kernel(c"b_stationary")?;
         device.bind()?;
-        // The same for every tile, as other plans may launch the same kernel.
+        // The most that any plan needs, because other plans may launch the same kernel.
         multiply.allow_shared(Config::shared_limit(device.profile().shared_bytes_per_cta))?;
         let kernels = Kernels {
             multiply,
@@ -250,7 +250,8 @@ impl Method for Prepared {
             }
             while arguments.panel < panels {
                 let grid = (ctas, GRID_Y.min(panels - arguments.panel));
-                // Of those that add to C, only one after `prepare` knows that B is there.
+                // Among launches that add to C, only one after `prepare` may read B without
+                // waiting.
                 let waits = self.target != Target::Row || prepares && arguments.panel == 0;
                 let block = config.block;
                 multiply.launch_when(waits, stream, grid, block, shared, &arguments)?;

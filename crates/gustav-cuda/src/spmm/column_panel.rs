@@ -1,5 +1,5 @@
-//! `column-panel`: panels of B's columns and tiles of B's rows that stay in L2, over the kernel of
-//! `segmented`. Ours, after the tiling that Yang, Buluç and Owens (2018, §6) name as future work. See
+//! `column-panel`: panels of B's columns and tiles of B's rows that stay in L2, with the kernel of
+//! `segmented`; after the tiling that Yang, Buluç and Owens (2018, §6) name as future work. See
 //! `kernels/schedule/tile_list.cu`.
 
 use gustav_core::{Error, Problem, Result};
@@ -14,10 +14,10 @@ use crate::product::tile::accumulator;
 use crate::schedule::Cutting;
 use crate::schedule::pattern::Pattern;
 
-// Bytes of a row of B in one panel: a whole line of the caches.
+// Bytes of a row of B in one panel: a cache line.
 const LINE_BYTES: usize = 128;
 
-/// The tile of B that stays in L2, and the tile of a segment.
+/// The tile of B that stays in L2, and the configuration of segments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
 pub struct Config {
     /// Columns of B and C in a panel.
@@ -32,8 +32,8 @@ impl Config {
     /// Tiles of half of L2.
     fn new(problem: &Problem, l2_bytes: usize, subgroups: u32) -> Self {
         let bytes = problem.dtype.bytes();
-        let room = (l2_bytes / 2).max(1 << 20);
-        let whole = problem.inner().saturating_mul(problem.columns).saturating_mul(bytes) <= room;
+        let budget = (l2_bytes / 2).max(1 << 20);
+        let whole = problem.inner().saturating_mul(problem.columns).saturating_mul(bytes) <= budget;
         let columns = match whole {
             true => problem.columns,
             false => problem.columns.min(LINE_BYTES / bytes),
@@ -41,7 +41,7 @@ impl Config {
         let columns = columns.max(1);
         let rows = match whole {
             true => problem.inner().max(1) as u64,
-            false => (room / (columns * bytes)).max(1) as u64,
+            false => (budget / (columns * bytes)).max(1) as u64,
         };
         let tuning = Tuning {
             subgroups,
@@ -54,10 +54,10 @@ impl Config {
         Config { columns, rows, segment }
     }
 
-    /// What a panel of `problem` multiplies.
+    /// The problem of one panel of `problem`.
     ///
     /// # Errors
-    /// [`Error::Argument`] for a configuration that the kernel is not made for.
+    /// [`Error::Argument`] for a configuration without a kernel.
     fn panel(&self, problem: &Problem) -> Result<Problem> {
         let Config { columns, segment, .. } = self;
         let by_fix_up = segment.reduction == segmented::Reduction::FixUp;
@@ -89,11 +89,11 @@ pub(super) fn choose(pattern: &Pattern<'_>, problem: &Problem) -> Result<(Config
 }
 
 pub(super) fn configs(problem: &Problem) -> Vec<Config> {
-    // Chips of a small and of a large L2.
+    // For small and large L2 caches.
     [8 << 20, 32 << 20, 64 << 20].map(|l2| Config::new(problem, l2, 1)).into()
 }
 
-/// `segmented` over the segments of rows, for one panel of columns at a time.
+/// `segmented` with segments by tile, for one panel of columns at a time.
 pub(super) struct Prepared {
     columns: usize,
     panel: segmented::Prepared,

@@ -1,5 +1,5 @@
-//! `even-shares`: equal partitions of row starts and nonzeros, found by a search in the launch itself.
-//! See `kernels/spmm/even_shares.cu`.
+//! `even-shares`: equal partitions of row starts and nonzeros, found by a search in the kernel
+//! itself. See `kernels/spmm/even_shares.cu`.
 
 mod config;
 
@@ -27,13 +27,13 @@ pub(super) fn supports(problem: &Problem) -> Result<()> {
 
 pub(super) const ANY_LAYOUT: bool = false;
 
-/// From the numbers of rows and nonzeros alone.
+/// The configuration, from the numbers of rows and nonzeros alone.
 pub(super) fn choose(pattern: &Pattern<'_>, problem: &Problem) -> Result<(Config, String)> {
     let tuning = cuda_spmm::even_shares(problem, &pattern.device().planner_profile());
     Ok((Config::new(problem, &tuning), tuning.reason))
 }
 
-/// Those that are worth timing for `problem`.
+/// The configurations to time for `problem`.
 pub(super) fn configs(problem: &Problem) -> Vec<Config> {
     Config::candidates(problem)
 }
@@ -80,7 +80,7 @@ impl Variant {
 }
 
 impl Prepared {
-    /// Queues allocating the carry-out workspace; the pattern is not inspected.
+    /// Queues the allocation of the carry-out workspace; the pattern is not inspected.
     pub(super) fn new(pattern: &Pattern<'_>, problem: &Problem, config: Config) -> Result<Self> {
         config.check(problem)?;
         let items = problem.output_rows() as u64 + problem.nnz as u64;
@@ -120,8 +120,8 @@ impl Method for Prepared {
         let groups = u64::from(config.block / config.lanes);
         let panels = (o.columns as u64).div_ceil(config.panel());
         let grid = (partitions.div_ceil(groups), panels);
-        // SAFETY: parts have two slots a partition, and the
-        // operands are the caller's promise.
+        // SAFETY: there are two slots for each partition, and the operands are the caller's
+        // promise.
         unsafe {
             self.kernels[&variant].launch_dependent(stream, grid, config.block, 0, &arguments)
         }

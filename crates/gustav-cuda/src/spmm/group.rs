@@ -1,4 +1,4 @@
-//! Host side of `kernels/spmm/group.cuh`: what `segmented` and `even-shares` have in common.
+//! Host side of `kernels/spmm/group.cuh`: the common part of `segmented` and `even-shares`.
 
 use gustav_core::{DType, Extremum, IndexType, Problem, Result, Semiring};
 
@@ -6,11 +6,9 @@ use crate::device::{Counters, Device, DeviceBuffer, Stream};
 use crate::jit::{Request, source};
 use crate::product::operands;
 use crate::product::tile::{Tile, accumulator};
+use crate::schedule::LEVELS;
 
-// Levels of the tree in which the parts of a cut row are added.
-const LEVELS: usize = 6;
-
-/// What a group's kernel is compiled for beyond its tile.
+/// The parameters that a group's kernel is compiled for, besides its tile.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Types {
     pub(crate) dtype: DType,
@@ -30,7 +28,7 @@ pub(crate) struct Types {
 }
 
 impl Types {
-    /// For operands whose columns are taken in panels of `tile` over vectors of `vector` values.
+    /// For operands in panels of `tile` with vectors of `vector` values.
     pub(super) fn new(o: &operands::Operands, tile: Tile, vector: u32) -> Self {
         Types {
             dtype: o.dtype,
@@ -68,6 +66,7 @@ impl Types {
             .with("WHOLE", self.whole)
             .with("WIDE_A", self.wide_a)
             .with("STEPS", self.steps)
+            .with("LEVELS", LEVELS)
     }
 }
 
@@ -85,9 +84,9 @@ parameter_block! {
         b: *const Value,
         c: *mut Out,
         partials: *mut Accum,
-        /// Arrived parts, LEVELS counters for each slot and panel; zero between launches.
+        /// Counters of stored parts, LEVELS for each slot and panel; zero between launches.
         arrivals: *mut u32,
-        /// Of partials.
+        /// Number of slots of `partials`.
         slots: u64,
         nonzeros: u64,
         columns: u64,
@@ -96,32 +95,33 @@ parameter_block! {
         alpha: u64,
         beta: u64,
         bias: *const Accum,
-        /// Beside the partials where max and min tell winners: positions of their nonzeros.
+        /// For max and min with winners: the position of the winner of each partial.
         positions: *mut Position,
-        /// For each element of C, or of B where they filter, row-major and packed, the position in A of the
-        /// nonzero that won.
+        /// The position in A of the winner of each element of C, or of B if winners filter;
+        /// row-major and packed.
         winners: *mut Winner,
-        /// Positions in A of the nonzeros of op(A); null when they are the same.
+        /// Positions in A of the nonzeros of op(A); null if they are the same.
         permutation: *const Offset,
-        /// Values from the arrays of one product of a batch to those of the next.
+        /// Distance in values from the arrays of one product of a batch to those of the next.
         next_values: u64,
         next_b: u64,
         next_c: u64,
     }
 }
 
-/// Partial sums of cut rows, of max and min with room for the positions of winners, and counters of the parts that have arrived.
+/// Partial sums of cut rows, with the positions of winners for max and min, and counters of stored parts.
 pub(super) struct CarryOutWorkspace {
     arrivals: Counters,
     partials: DeviceBuffer<u64>,
-    /// Bytes of the sums in `partials`, which positions follow.
+    /// Bytes of the sums in `partials`; positions follow them.
     sums: usize,
     slots: usize,
 }
 
 impl CarryOutWorkspace {
-    /// Queues allocating a workspace for `slots` parts on the device's stream, to be waited for by the caller.
-    /// `panel` is the width of a panel in columns for a vector of so many values: operands of any alignment fit.
+    /// Queues the allocation of a workspace for `slots` parts on the device's stream; the caller
+    /// orders its uses. `panel` returns the columns of a panel for a vector width: the workspace
+    /// suffices for operands of any alignment.
     pub(super) fn new(
         device: &Device,
         problem: &Problem,

@@ -1,7 +1,7 @@
 //! SpMM on the device: C = α·op(A)·B ⊕ β·C, A in CSR.
 //!
-//! One file per algorithm; `catalog` lists them. A column-major B or C passes through a row-major
-//! workspace; Aᵀ is multiplied as the CSR matrix that it is, its values gathered at every execution.
+//! One file per algorithm; `catalog` lists them. A column-major B or C is converted in a row-major
+//! workspace; Aᵀ is multiplied as a CSR matrix, whose values are gathered in every execution.
 
 mod auto;
 pub mod b_stationary;

@@ -18,22 +18,22 @@ use crate::product::operands::{self, Batch, Operands};
 use crate::product::winners::{DeviceWinners, DeviceWinnersMut};
 use crate::product::{Call, catalog, checks, orders};
 
-/// What the caller of a plan decides.
+/// The caller's options for a plan.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options<'a> {
     /// Who chooses the algorithm.
     pub chooser: Chooser,
-    /// The configuration, in place of the algorithm's own choice.
+    /// The configuration; `None` to let the rules choose.
     pub config: Option<Config>,
-    /// The order in which the rows of op(A) are taken, of `output-stationary` and `segmented`; C
-    /// comes out in the caller's order. Where the rules choose, they choose `segmented`.
+    /// A row order of op(A), for `output-stationary` and `segmented`; C is in the caller's order.
+    /// With a row order the rules choose `segmented`.
     pub order: Option<&'a RowOrder>,
 }
 
 /// A plan for C = α·op(A)·B ⊕ β·C, for one pattern of A, which it holds, and any values.
 ///
-/// A plan may be sent to another thread. Several plans may be executed at once, on one stream or on
-/// several, also when they were made for one pattern.
+/// A plan may be sent to another thread. Several plans, also of one pattern, may be executed
+/// concurrently, on one stream or on several.
 pub struct SpmmPlan<T: Scalar> {
     device: Device,
     problem: Problem,
@@ -42,21 +42,21 @@ pub struct SpmmPlan<T: Scalar> {
     work: SharedCore<Work<T>>,
 }
 
-/// What an execution uses beside its operands.
+/// The state that an execution uses besides its operands.
 struct Work<T: Scalar> {
     op_a: OpA<T>,
     method: Box<dyn Method>,
     layouts: Layouts<T>,
-    /// Whether the values of some A are in the order of the method.
+    /// Whether the method holds converted values of an A.
     converted: bool,
 }
 
-/// Winners of an execution.
+/// How an execution uses winners.
 enum Winners<'v> {
     None,
-    /// Of max and min.
+    /// Max and min write them.
     Written(DeviceWinnersMut<'v>),
-    /// Of the product that this one is the gradient of.
+    /// A gradient reads those of its product.
     Filter(DeviceWinners<'v>),
 }
 
@@ -67,9 +67,9 @@ struct Layouts<T: Scalar> {
 }
 
 impl<T: Scalar> SpmmPlan<T> {
-    /// Looks at `pattern` once, on the device, and chooses how to multiply by matrices that have it.
-    /// The plan sets the types of `problem`. A problem of one call is not looked at, and its plan
-    /// returns before the device is ready.
+    /// Analyses `pattern` on the device and chooses the algorithm. The plan sets the types of
+    /// `problem`. For a problem of one call the pattern is not analysed, and this returns before
+    /// the device is ready.
     ///
     /// # Errors
     /// [`Error::Unsupported`] when the algorithm named in `options` cannot compute `problem`,
@@ -103,14 +103,14 @@ impl<T: Scalar> SpmmPlan<T> {
         let layouts = Layouts::new(&device, problem, !config.any_layout())?;
         let choice = Choice { algorithm, config, reason };
         let converts = method.converts();
-        // The kernels that packed, fully aligned operands need.
+        // Compiles the kernels for packed, fully aligned operands.
         method.compile(&device, &operands(problem, &op_a, &layouts, 0))?;
         let work = Work { op_a, method, layouts, converted: false };
         let problem = problem.clone();
         Ok(SpmmPlan { device, problem, choice, converts, work: graph::core(order, work) })
     }
 
-    /// What was chosen, and why.
+    /// The chosen algorithm and configuration, and the reason.
     pub fn choice(&self) -> &Choice<Config> {
         &self.choice
     }
@@ -123,21 +123,21 @@ impl<T: Scalar> SpmmPlan<T> {
         work.method.bytes() + work.op_a.bytes() + b + c
     }
 
-    /// Queues C = α·op(A)·B ⊕ β·C as `call` says, with the steps of [`Problem::epilogue`]; neither
-    /// allocates nor waits, except that operands less aligned than packed ones compile their kernel at
-    /// first sight and that `vendor` sets itself up at its first execution. `values` are those of A: a
-    /// matrix of the plan's pattern, or a buffer in the order of its nonzeros. β equal to the
-    /// semiring's zero leaves C unread.
+    /// Queues C = α·op(A)·B ⊕ β·C with the options of `call` and the operations of
+    /// [`Problem::epilogue`]; neither allocates nor waits, except that the first execution with
+    /// less aligned operands compiles their kernel, and the first execution of `vendor` initialises
+    /// it. `values` are those of A: a matrix of the plan's pattern, or a buffer in the order of its
+    /// nonzeros. β equal to the semiring's zero leaves C unread.
     ///
     /// The work is ordered after earlier work of other streams on the operands, and after earlier
     /// executions of this plan.
     ///
     /// # Errors
-    /// [`Error::Pattern`] when `values` belong to another pattern, [`Error::Length`] when they are not
-    /// as many as nonzeros, or `b` or `c` has too few, [`Error::Shape`] when `b` or `c` does not fit,
-    /// [`Error::Argument`] when C overlaps another operand, an operand is on another device, or there
-    /// is a bias and the problem has none, or the other way round, or as [`Problem::check_reduction`],
-    /// [`Error::Device`].
+    /// [`Error::Pattern`] when `values` belong to another pattern, [`Error::Length`] for another
+    /// number of values, or when `b` or `c` has too few, [`Error::Shape`] when `b` or `c` does not
+    /// fit, [`Error::Argument`] when C overlaps another operand, an operand is on another device,
+    /// or there is a bias and the problem has none, or the other way round, or as
+    /// [`Problem::check_reduction`], [`Error::Device`].
     pub fn execute<'v>(
         &mut self,
         values: impl Into<DeviceValues<'v, T>>,
@@ -148,13 +148,14 @@ impl<T: Scalar> SpmmPlan<T> {
         self.run(values.into(), b, c, Winners::None, call)
     }
 
-    /// The same with max or min, and for every element of C the position among the values of A of the nonzero
-    /// that won it, to `winners`: row-major and packed, with the largest number of their type where a row is
-    /// empty. The first execution with winners of a type compiles the kernel for it.
+    /// The same with max or min; also writes to `winners`, for every element of C, the position of
+    /// its winner among the values of A: row-major and packed, the largest number of the type for
+    /// empty rows. The first execution with winners of a type compiles the kernel for it.
     ///
     /// # Errors
-    /// As [`SpmmPlan::execute`], and [`Error::Argument`] when the problem has neither max nor min or `winners`
-    /// overlap an operand, [`Error::Length`] when they are not as many as elements of C.
+    /// As [`SpmmPlan::execute`], and [`Error::Argument`] when the problem has neither max nor min
+    /// or `winners` overlap an operand, [`Error::Length`] for another number of them than C has
+    /// elements.
     pub fn execute_with_winners<'v>(
         &mut self,
         values: impl Into<DeviceValues<'v, T>>,
@@ -166,8 +167,9 @@ impl<T: Scalar> SpmmPlan<T> {
         self.run(values.into(), b, c, Winners::Written(winners.into()), call)
     }
 
-    /// The product over those columns of each nonzero that it won, of a plan of sums by `segmented`: `winners`
-    /// has the position in A of a nonzero for every element of B, row-major and packed.
+    /// The product in which a nonzero contributes only in columns where it is the winner, for a
+    /// plan of sums by `segmented`: `winners` has the position in A of a nonzero for every element
+    /// of B, row-major and packed.
     pub(super) fn execute_filtered(
         &mut self,
         values: DeviceValues<'_, T>,
@@ -179,7 +181,8 @@ impl<T: Scalar> SpmmPlan<T> {
         self.run(values, b, c, Winners::Filter(winners), call)
     }
 
-    /// C = α·op(A)·B as a new matrix, packed, in the layout of the problem; those of a batch one above the other.
+    /// Computes C = α·op(A)·B as a new packed matrix in the layout of the problem; the matrices of a batch one above
+    /// the other.
     ///
     /// # Errors
     /// As [`SpmmPlan::execute`], and [`Error::Argument`] for a β that would read C.
@@ -194,7 +197,7 @@ impl<T: Scalar> SpmmPlan<T> {
             return Err(Error::Argument {
                 name: "beta",
                 found: "a factor of C".into(),
-                expected: "the semiring's zero for a C that is new".into(),
+                expected: "the semiring's zero for a new C".into(),
             });
         }
         // Every value of C is written.
@@ -292,7 +295,7 @@ impl<T: Scalar> SpmmPlan<T> {
             if let Some((workspace, _)) = &layouts.c {
                 workspace.used_on(stream);
                 (operands.c, operands.ldc) = (workspace.address(), p.columns);
-                // The workspace takes bare sums, and finished extrema.
+                // The workspace holds sums without α and β, or finished extrema.
                 if p.extremum.is_none() {
                     operands.alpha = bits(p.semiring.one::<T::Accum>());
                     operands.beta = bits(p.semiring.zero::<T::Accum>());
@@ -319,13 +322,12 @@ impl<T: Scalar> SpmmPlan<T> {
         Ok(())
     }
 
-    /// Whether executions bring the values of A into an order of the algorithm's own first.
+    /// Whether executions first convert the values of A to a format of the algorithm's own.
     pub fn converts(&self) -> bool {
         self.converts
     }
 
-    /// Queues that part of an execution alone, to be timed; nothing for algorithms that read A as it
-    /// is.
+    /// Queues only this conversion, to be timed; does nothing for algorithms without one.
     ///
     /// # Errors
     /// [`Error::Pattern`] and [`Error::Length`] as [`SpmmPlan::execute`], [`Error::Device`].
@@ -352,7 +354,7 @@ impl<T: Scalar> SpmmPlan<T> {
     }
 }
 
-/// The operands with `values` of A, and packed, fully aligned B and C at no address yet.
+/// The operands with `values` of A, and packed, fully aligned B and C without addresses.
 fn operands<T: Scalar>(p: &Problem, op_a: &OpA<T>, layouts: &Layouts<T>, values: u64) -> Operands {
     let a = op_a.addresses(values);
     let through = layouts.c.is_some();
@@ -369,7 +371,7 @@ fn operands<T: Scalar>(p: &Problem, op_a: &OpA<T>, layouts: &Layouts<T>, values:
         ldc: p.columns,
         layouts: (p.layout_b, p.layout_c),
         columns: p.columns,
-        // One above the other.
+        // Matrices of a batch one above the other.
         batch: Batch {
             count: p.batch,
             values: 0,
@@ -396,17 +398,18 @@ fn operands<T: Scalar>(p: &Problem, op_a: &OpA<T>, layouts: &Layouts<T>, values:
 impl<T: Scalar> Layouts<T> {
     fn new(device: &Device, p: &Problem, row_major_only: bool) -> Result<Self> {
         let needs = |layout| row_major_only && layout == Layout::ColumnMajor;
-        let room = |rows: usize| rows.saturating_mul(p.columns);
+        let elements = |rows: usize| rows.saturating_mul(p.columns);
         let b = needs(p.layout_b)
             .then(|| {
-                let workspace = DeviceBuffer::uninit(device, room(p.inner()), "row-major B")?;
+                let workspace = DeviceBuffer::uninit(device, elements(p.inner()), "row-major B")?;
                 let plain = gustav_core::Semiring::PlusTimes;
                 Ok::<_, Error>((workspace, Transpose::new(device, T::DTYPE, T::DTYPE, plain, 0)?))
             })
             .transpose()?;
         let c = needs(p.layout_c)
             .then(|| {
-                let workspace = DeviceBuffer::uninit(device, room(p.output_rows()), "row-major C")?;
+                let workspace =
+                    DeviceBuffer::uninit(device, elements(p.output_rows()), "row-major C")?;
                 let (sums, values) = (T::Accum::DTYPE, T::DTYPE);
                 let transpose = Transpose::new(device, sums, values, p.semiring, steps(p, true).1)?;
                 Ok::<_, Error>((workspace, transpose))
@@ -416,7 +419,7 @@ impl<T: Scalar> Layouts<T> {
     }
 }
 
-/// The algorithm that the caller names, checked against the problem; none when the rules choose.
+/// The algorithm that the caller names, checked against the problem; `None` if the rules choose.
 fn named(problem: &Problem, options: &Options<'_>) -> Result<Option<Algorithm>> {
     let configured = options.config.map(|c| c.algorithm());
     let chooser = match options.chooser {
@@ -437,7 +440,7 @@ fn named(problem: &Problem, options: &Options<'_>) -> Result<Option<Algorithm>> 
     Ok(named)
 }
 
-/// Steps of the epilogue that kernels take, and those left for the way from a workspace to C.
+/// The operations of the epilogue for the kernel, and those for the copy from a workspace to C.
 fn steps(problem: &Problem, workspace: bool) -> (u8, u8) {
     let all = problem.epilogue;
     if problem.extremum.is_some() {
@@ -446,7 +449,7 @@ fn steps(problem: &Problem, workspace: bool) -> (u8, u8) {
     if !workspace {
         return (all.bits(), 0);
     }
-    // Bias and ReLU follow α and β.
+    // Bias and ReLU follow α and β, so they are applied in the copy.
     let mean = Epilogue { bias: false, relu: false, ..all };
     (mean.bits(), Epilogue { mean: false, ..all }.bits())
 }

@@ -27,14 +27,14 @@ pub(super) fn supports(problem: &Problem) -> Result<()> {
 
 pub(super) const ANY_LAYOUT: bool = false;
 
-/// Blocks of the height that shares most.
+/// Blocks of the height that shares the most loads.
 pub(super) fn choose(pattern: &Pattern<'_>, problem: &Problem) -> Result<(Config, String)> {
     let height = cuda_spmm::height(&pattern.similarity()?, problem.dtype.bytes());
     let reason = format!("blocks of {height} rows have the fewest columns");
     Ok((Config::new(problem, height, 1, 768), reason))
 }
 
-/// Those that are worth timing for `problem`.
+/// The configurations to time for `problem`.
 pub(super) fn configs(problem: &Problem) -> Vec<Config> {
     let heights = [2, 3, 4].into_iter();
     heights
@@ -58,13 +58,13 @@ pub(crate) struct BlockTypes {
     pub(crate) offset: IndexType,
     pub(crate) word: IndexType,
     pub(crate) position: IndexType,
-    /// Holds the offset of a row of B, and the rows.
+    /// A type for the offset of a row of B together with the rows of an entry.
     pub(crate) stride: IndexType,
     pub(crate) steps: u8,
 }
 
 impl BlockTypes {
-    /// For rows of B whose offsets are counted in units of `unit`, such as bytes.
+    /// For offsets of rows of B in multiples of `unit`, such as bytes.
     pub(super) fn new(blocks: &RowBlocks, o: &Operands, unit: usize) -> Self {
         let row = (o.ldb as u64).saturating_mul(unit as u64);
         BlockTypes {
@@ -91,7 +91,7 @@ impl BlockTypes {
     }
 }
 
-/// What a kernel is compiled for beyond the plan's problem.
+/// The parameters that a kernel is compiled for, besides the plan's problem.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Variant {
     pub(crate) config: Config,

@@ -1,4 +1,4 @@
-//! `segmented`: rows cut into segments, one group of lanes a segment, all columns in registers.
+//! `segmented`: rows cut into segments, one group of lanes per segment, all columns in registers.
 //! See `kernels/spmm/segmented.cu`.
 
 mod config;
@@ -21,10 +21,10 @@ use crate::schedule::{Listing, Segments, Target, row_order};
 
 pub use config::{Config, Reduction};
 
-/// Threads of a multiprocessor that registers allow beside winners.
+/// Resident threads of a multiprocessor with kernels that also hold winners in registers.
 pub(crate) const WITH_WINNERS: u32 = 384;
 
-// Panels of a grid.
+// Most panels of a grid.
 const MOST_PANELS: u64 = 65_535;
 
 /// Supports any SpMM.
@@ -34,7 +34,7 @@ pub(super) fn supports(problem: &Problem) -> Result<()> {
 
 pub(super) const ANY_LAYOUT: bool = false;
 
-/// From the lengths of the rows.
+/// The configuration, from the lengths of the rows.
 pub(super) fn choose(pattern: &Pattern<'_>, problem: &Problem) -> Result<(Config, String)> {
     let profile = pattern.device().planner_profile();
     let lengths = pattern.lengths()?;
@@ -58,16 +58,16 @@ pub(super) fn configs(problem: &Problem) -> Vec<Config> {
 /// The schedule on the device and the kernels compiled so far.
 pub(crate) struct Prepared {
     config: Config,
-    /// None when whole rows are taken in their order.
+    /// `None` if whole rows are taken in their order.
     segments: Option<Segments>,
-    /// The rows, when whole rows are taken in an order.
+    /// The rows, if whole rows are taken in a row order.
     order: Option<DeviceBuffer<u32>>,
     rows: usize,
     carry_outs: CarryOutWorkspace,
     kernels: HashMap<Variant, Kernels>,
 }
 
-/// What a kernel is compiled for beyond the plan's problem.
+/// The parameters that a kernel is compiled for, besides the plan's problem.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Variant {
     pub(crate) config: Config,
@@ -83,7 +83,7 @@ struct Kernels {
 parameter_block! {
     struct Arguments {
         operands: group::Operands,
-        /// Null without a list.
+        /// Null if there is no list.
         segments: *const u64,
         /// Rows, when ORDERED.
         order: *const u32,
@@ -91,17 +91,17 @@ parameter_block! {
         cut_rows: *const u64,
         /// Index in cut_rows of each slot.
         slot_rows: *const u32,
-        /// Segments, or rows without a list.
+        /// Number of segments, or of rows if there is no list.
         count: u64,
-        /// Segments of a group one after another.
+        /// Segments that a group processes one after another.
         segments_per_group: u32,
-        /// The first CTAs, whose groups take one.
+        /// Number of first CTAs whose groups take one segment.
         single: u32,
-        /// The first of this launch, of those of all products of a batch.
+        /// First panel of this launch, numbered over all products of a batch.
         panel: u64,
-        /// Of one product.
+        /// Panels of one product.
         panels: u64,
-        /// Products.
+        /// Products of the batch.
         batch: u64,
     }
 }
@@ -131,9 +131,9 @@ impl Variant {
 }
 
 impl Prepared {
-    /// Cuts the rows as `config` says and puts the schedule on the device.
+    /// Cuts the rows according to `config` and computes the schedule on the device.
     pub(crate) fn new(pattern: &Pattern<'_>, problem: &Problem, config: Config) -> Result<Self> {
-        // As stored, whatever configuration is given.
+        // The stored order, whatever the configuration.
         let as_stored = pattern.order().is_some_and(|order| order.order() == Order::Stored);
         let config = if as_stored { Config { window: 1, ..config } } else { config };
         config.check(problem)?;
@@ -151,7 +151,7 @@ impl Prepared {
         Ok(Prepared { order, ..prepared })
     }
 
-    /// Takes `segments`, or whole rows in their order when there are none.
+    /// Uses `segments`, or whole rows in their order without.
     pub(super) fn over(
         device: &Device,
         problem: &Problem,
@@ -162,7 +162,7 @@ impl Prepared {
             (Some(segments), Reduction::FixUp) => segments.slot_rows.len(),
             _ => 0,
         };
-        // Operands less aligned than packed ones narrow the vectors, which may take more panels.
+        // Less aligned operands need narrower vectors, and so perhaps more panels.
         let panel = |vector| config.narrowed(problem.dtype, vector, problem.columns).panel();
         let carry_outs = CarryOutWorkspace::new(device, problem, slots, panel)?;
         Ok(Prepared {
@@ -216,7 +216,7 @@ impl Method for Prepared {
         if let Some(order) = &self.order {
             order.used_on(stream);
         }
-        // Without a list, nothing of it is read.
+        // Without a list these are not read.
         let (list, cut_rows, slot_rows, cut, count, long) = match &self.segments {
             Some(s) => {
                 s.used_on(stream);
@@ -255,7 +255,8 @@ impl Method for Prepared {
             if config.reduction == Reduction::Atomic {
                 kernels.prepare.launch_dependent(stream, (cut, 1), config.block, 0, &arguments)?;
             }
-            // Without runs, a CTA goes on to the panels that a grid has no memory for.
+            // With one segment per group, a CTA continues with the panels beyond the limit of a
+            // grid.
             let strip = if segments_per_group > 1 { MOST_PANELS } else { panels };
             while arguments.panel < panels {
                 let grid = (ctas, strip.min(panels - arguments.panel));

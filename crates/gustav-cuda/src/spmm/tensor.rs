@@ -16,24 +16,24 @@ use crate::product::{check_config, only_spmm, unsupported};
 use crate::schedule::RowBlocks;
 use crate::schedule::pattern::Pattern;
 
-// Rows of a block and entries of a chunk: the shape of the instruction.
+// Rows of a block, and entries of a chunk: the shape of the `mma` instruction.
 const ROWS: u32 = 8;
 const CHUNK: u32 = 16;
 const BACKEND: &str = "tensor on CUDA";
-// Blocks of this many entries on average have work for several warps.
+// Mean entries of a block from which several warps share it.
 const LONG: usize = 256;
 
-/// The tile of a warp, and how many warps take a block of rows.
+/// The tile of a warp, and the warps of a block of rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
 pub struct Config {
-    /// Columns of C that a warp holds: 16, 32, in f32 64, and in 16 bits 128. Operands that are not
-    /// aligned have narrower panels.
+    /// Columns of C that a warp holds: 16, 32, in f32 64, and in 16 bits 128. Unaligned operands
+    /// have narrower panels.
     pub panel: u32,
     /// Warps of a CTA.
     pub warps: u32,
     /// Warps that share a block of rows.
     pub subgroups: u32,
-    /// Threads of a multiprocessor that the registers of a kernel must allow.
+    /// Resident threads of a multiprocessor that a kernel's registers must allow.
     pub resident: u32,
 }
 
@@ -63,17 +63,17 @@ impl Config {
     }
 }
 
-/// Threads of a multiprocessor that registers are large enough for.
+/// Resident threads of a multiprocessor with the registers that a kernel needs.
 fn resident(problem: &Problem) -> u32 {
     if problem.columns > 64 { 512 } else { 768 }
 }
 
-/// Columns that a warp has registers for.
+/// Most columns for which a warp has registers.
 fn most(dtype: DType) -> usize {
     256 / dtype.bytes()
 }
 
-/// Plus-times in 16 bits and f64, and in f32 when TF32 is requested.
+/// Supports plus-times in 16 bits and f64, and in f32 if TF32 is allowed.
 pub(super) fn supports(problem: &Problem) -> Result<()> {
     let refuse = |reason: &str, nearest| Err(unsupported(problem, BACKEND, reason, nearest));
     only_spmm(problem, "tensor")?;
@@ -84,7 +84,7 @@ pub(super) fn supports(problem: &Problem) -> Result<()> {
         return refuse("it computes plus-times", "segmented");
     }
     if problem.dtype == DType::F32 && !problem.tf32 {
-        let nearest = "TF32 asked for (Problem::tf32, --tf32), or segmented";
+        let nearest = "TF32 allowed (Problem::tf32, --tf32), or segmented";
         return refuse("in f32 its factors are rounded to TF32", nearest);
     }
     Ok(())
@@ -96,14 +96,14 @@ pub(super) fn is_exact(device: &Device, problem: &Problem) -> bool {
     exact && device.profile().compute_capability >= oldest(problem.dtype)
 }
 
-/// The first compute capability whose tensor cores take `dtype`.
+/// The first compute capability whose tensor cores support `dtype`.
 fn oldest(dtype: DType) -> (i32, i32) {
     if dtype == DType::F16 { (7, 5) } else { (8, 0) }
 }
 
 pub(super) const ANY_LAYOUT: bool = false;
 
-/// Several warps a block where blocks are long.
+/// Several warps per block if blocks are long.
 pub(super) fn choose(pattern: &Pattern<'_>, problem: &Problem) -> Result<(Config, String)> {
     let blocks = pattern.rows.div_ceil(ROWS as usize).max(1);
     let long = pattern.nnz / blocks >= LONG;
@@ -122,11 +122,11 @@ pub(super) struct Prepared {
     kernels: HashMap<Variant, Kernel<Arguments>>,
 }
 
-/// What a kernel is compiled for.
+/// The parameters that a kernel is compiled for.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Variant {
     pub(crate) config: Config,
-    /// Rows of B are counted in bytes.
+    /// With offsets of rows of B in bytes.
     pub(crate) types: BlockTypes,
     pub(crate) vector: u32,
 }
@@ -154,7 +154,7 @@ impl Variant {
             .with("STEPS", self.types.steps)
     }
 
-    /// The source of the blocks that it reads.
+    /// The source of the kernel that computes the blocks.
     #[cfg(test)]
     pub(crate) fn blocks(&self) -> Request {
         let BlockTypes { index, offset, word, position, .. } = self.types;
@@ -163,7 +163,7 @@ impl Variant {
 }
 
 impl Prepared {
-    /// Makes the blocks.
+    /// Computes the blocks.
     pub(super) fn new(p: &Pattern<'_>, problem: &Problem, config: Config) -> Result<Self> {
         config.check(problem)?;
         let (major, minor) = p.device().profile().compute_capability;

@@ -1,5 +1,5 @@
-//! Gradients of an SpMM with max or min: of B by `segmented`, over what nonzeros won; of the values of A by
-//! `kernels/spmm/winner_gradients.cu`.
+//! Gradients of an SpMM with max or min: of B by `segmented`, with the winners as a filter; of the
+//! values of A by `kernels/spmm/winner_gradients.cu`.
 
 use gustav_core::{
     DType, Error, Index, IndexType, Layout, Problem, Reduce, Result, Scalar, Semiring, validate,
@@ -18,7 +18,7 @@ use crate::product::winners::DeviceWinners;
 use crate::product::{Call, SddmmCall, checks, unsupported};
 
 const BLOCK: u32 = 128;
-/// Nonzeros of a group: neighbours share a row of winners.
+/// Nonzeros of a group: neighbouring ones share loads of a row of winners.
 const NONZEROS: u32 = 8;
 
 /// The source with its parameters.
@@ -72,7 +72,7 @@ pub struct WinnerGradients<T: Scalar> {
 
 struct Work {
     pattern: HeldPattern,
-    /// The kernels for either type of winners, once they were needed.
+    /// The kernels for either type of winners, compiled on first use.
     kernels: [Option<Kernel<Arguments>>; 2],
 }
 
@@ -114,9 +114,10 @@ impl<T: Scalar> WinnerGradients<T> {
         self.of_b.workspace_bytes()
     }
 
-    /// Queues the gradient of B: `to[k, j]` = α·Σ `values[p]`·G[i, j] + β·`to[k, j]` over the nonzeros p of op(A)
-    /// in column k that won (i, j), i their row. `winners` as [`SpmmPlan::execute_with_winners`] wrote them; what
-    /// is not the position of a nonzero in row i wins nothing.
+    /// Queues the gradient of B: `to[k, j]` = α·Σ `values[p]`·G[i, j] + β·`to[k, j]` over the
+    /// nonzeros p of op(A) in column k that are the winner of (i, j), where i is the row of p.
+    /// `winners` as [`SpmmPlan::execute_with_winners`] wrote them; a number that is not the
+    /// position of a nonzero in row i is ignored.
     ///
     /// # Errors
     /// As [`SpmmPlan::execute`].
@@ -133,9 +134,9 @@ impl<T: Scalar> WinnerGradients<T> {
         self.of_b.execute_filtered(values.into(), g, to, winners, call)
     }
 
-    /// Queues the gradient of the values of A: `to[p]` = α·Σ G[i, j]·B[k, j] + β·`to[p]` over the columns j that
-    /// nonzero p won in its row i of op(A), k its column. The first execution with winners of a type compiles the
-    /// kernel for it.
+    /// Queues the gradient of the values of A: `to[p]` = α·Σ G[i, j]·B[k, j] + β·`to[p]` over the
+    /// columns j whose winner in row i is p, where p is in row i and column k of op(A). The first
+    /// execution with winners of a type compiles the kernel for it.
     ///
     /// # Errors
     /// [`Error::Shape`] when G or B does not fit, [`Error::Length`] for another number of values or winners,
@@ -206,8 +207,9 @@ impl<T: Scalar> WinnerGradients<T> {
             beta: bits(call.common.beta(Semiring::PlusTimes)),
         };
         let of_cta = u64::from(NONZEROS * (BLOCK / lanes));
-        // SAFETY: shapes, leading dimensions and lengths were checked against the buffers, which wait for the
-        // stream when they are freed; the pattern is the plan's own; winners are compared, and lead nowhere.
+        // SAFETY: shapes, leading dimensions and lengths were checked against the buffers, which
+        // wait for the stream when they are freed; the pattern is the plan's own; winners are only
+        // compared, never used as indices.
         unsafe {
             kernel.launch(stream, (arguments.nonzeros.div_ceil(of_cta), 1), BLOCK, &arguments)
         }

@@ -6,7 +6,7 @@ use gustav_plan::heuristics::cuda_spmv;
 use super::catalog::Config;
 use crate::schedule::pattern::Pattern;
 
-/// What the rules of `gustav-plan` say of a pattern, and why.
+/// The choice of the rules of `gustav-plan` for a pattern, and the reason.
 pub(super) fn choose(pattern: &Pattern<'_>, problem: &Problem) -> Result<(Config, String)> {
     let device = pattern.device();
     let threads = device.profile().threads_per_multiprocessor;

@@ -1,5 +1,5 @@
-//! `even-shares`: equal partitions of row starts and nonzeros, a CTA each, searched once for a pattern or in
-//! the launch itself. See `kernels/spmv/even_shares.cu`.
+//! `even-shares`: equal partitions of row starts and nonzeros, one per CTA, found by a search once
+//! for a pattern or in the kernel itself. See `kernels/spmv/even_shares.cu`.
 
 use gustav_core::{DType, IndexType, Problem, Result, Semiring};
 use gustav_plan::heuristics::cuda_spmv::{self, EvenSharesTuning};
@@ -15,11 +15,11 @@ use crate::schedule::pattern::Pattern;
 /// The shape of a CTA, which is that of a partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
 pub struct Config {
-    /// Neighbouring nonzeros of a thread: a power of two from 4 to 16.
+    /// Consecutive nonzeros of a thread: a power of two from 4 to 16.
     pub items: u32,
     /// Threads of a CTA.
     pub threads: u32,
-    /// Threads of a multiprocessor that the registers of a kernel must allow.
+    /// Resident threads of a multiprocessor that a kernel's registers must allow.
     pub resident: u32,
 }
 
@@ -30,7 +30,7 @@ pub(super) fn supports(problem: &Problem) -> Result<()> {
 
 pub(super) const ANY_LAYOUT: bool = true;
 
-/// From the numbers of rows and nonzeros alone.
+/// The configuration, from the numbers of rows and nonzeros alone.
 pub(super) fn choose(_: &Pattern<'_>, problem: &Problem) -> Result<(Config, String)> {
     let EvenSharesTuning { items, threads, resident, reason } = cuda_spmv::even_shares(problem);
     Ok((Config { items, threads, resident }, reason))
@@ -42,7 +42,8 @@ pub(super) fn configs(_: &Problem) -> Vec<Config> {
 }
 
 impl Config {
-    /// Items of a partition: as many as places, but for what the first lacks to a multiple of four.
+    /// Items of a partition: as many as a CTA has places, minus up to four that alignment to
+    /// multiples of four may cost.
     fn work(&self) -> u32 {
         self.items * self.threads - 4
     }
@@ -64,17 +65,17 @@ impl Config {
     }
 }
 
-/// What a kernel is compiled for.
+/// The parameters that a kernel is compiled for.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Variant {
     pub(crate) config: Config,
     pub(crate) dtype: DType,
     pub(crate) index: IndexType,
     pub(crate) offset: IndexType,
-    /// Holds rows and nonzeros together, twice.
+    /// A type for twice the number of rows plus nonzeros.
     pub(crate) position: IndexType,
     pub(crate) semiring: Semiring,
-    /// Whether partitions look for their beginning in every launch.
+    /// Whether partitions search for their first row in every launch.
     pub(crate) search: bool,
     /// Whether the arrays of A begin at multiples of 16 bytes.
     pub(crate) wide_a: bool,
@@ -113,7 +114,8 @@ impl Variant {
     }
 }
 
-/// The compiled kernel, where partitions begin, and memory for the rows that several of them have.
+/// The compiled kernel, the boundaries of partitions, and memory for rows that are in several of
+/// them.
 pub(super) struct Prepared {
     variant: Variant,
     kernel: Kernel<Arguments>,
@@ -132,13 +134,14 @@ parameter_block! {
         values: *const Value,
         x: *const Value,
         y: *mut Value,
-        /// One more than partitions.
+        /// One more than there are partitions.
         boundaries: *mut Position,
-        /// Two a partition.
+        /// Two per partition.
         partials: *mut Accum,
-        /// The sum that came first of a row in two partitions, at the first of them.
+        /// For a row in two partitions the partial sum that was stored first, at the index of the
+        /// first partition.
         exchange: *mut Accum,
-        /// Parts of a row that have come, at its first partition.
+        /// Number of stored parts of a row, at the index of its first partition.
         arrivals: *mut u32,
         rows: u64,
         nonzeros: u64,
@@ -170,8 +173,8 @@ impl Prepared {
             let grid = (partitions + 1).div_ceil(u64::from(config.threads / 32));
             let module = device.module(&variant.request())?;
             let search = module.kernel(c"even_shares_boundaries")?;
-            // SAFETY: it reads the row offsets, which live,
-            // and writes the boundaries, which are large enough for all.
+            // SAFETY: it reads the row offsets, which are valid, and writes the boundaries, for
+            // which there is memory.
             unsafe { search.launch(device.stream(), (grid, 1), config.threads, &arguments)? };
         }
         let mut exchange = DeviceBuffer::queued(device, count, "sums of rows in two partitions")?;
@@ -227,8 +230,8 @@ impl Method for Prepared {
             beta: o.beta,
         };
         let threads = self.variant.config.threads;
-        // SAFETY: parts have two slots a partition, and the
-        // operands are the caller's promise.
+        // SAFETY: there are two slots for each partition, and the operands are the caller's
+        // promise.
         unsafe {
             self.kernel.launch_dependent(stream, (self.partitions, 1), threads, 0, &arguments)
         }
@@ -244,10 +247,10 @@ mod tests {
     use crate::matrix::DeviceCsr;
     use crate::schedule::items::{matrices, model};
 
-    /// Partitions begin at every so many items, of which every row start and every nonzero is one.
+    /// Checks the boundaries of partitions: every row start and every nonzero is one item.
     #[test]
     #[ignore = "needs a CUDA device"]
-    fn shares_hold_every_item_once() {
+    fn partitions_hold_every_item_once() {
         let device = Device::cuda(0).expect("a CUDA device");
         for offsets in matrices() {
             let (rows, items) = (offsets.len() - 1, model(&offsets));

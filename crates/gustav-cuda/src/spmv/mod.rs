@@ -1,7 +1,7 @@
 //! SpMV on the device: y = α·op(A)·x ⊕ β·y, A in CSR.
 //!
-//! One file per algorithm; `catalog` lists them. Aᵀ is multiplied as the CSR matrix that it is, its
-//! values gathered at every execution.
+//! One file per algorithm; `catalog` lists them. Aᵀ is multiplied as a CSR matrix, whose values are
+//! gathered in every execution.
 
 mod auto;
 mod catalog;

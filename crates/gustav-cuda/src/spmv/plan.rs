@@ -15,19 +15,19 @@ use crate::product::op_a::{OpA, Planned, typed};
 use crate::product::operands::{Batch, Operands};
 use crate::product::{Call, catalog, checks};
 
-/// What the caller of a plan decides.
+/// The caller's options for a plan.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options {
     /// Who chooses the algorithm.
     pub chooser: Chooser,
-    /// The configuration, in place of the algorithm's own choice.
+    /// The configuration; `None` to let the rules choose.
     pub config: Option<Config>,
 }
 
 /// A plan for y = α·op(A)·x ⊕ β·y, for one pattern of A, which it holds, and any values.
 ///
-/// A plan may be sent to another thread. Several plans may be executed at once, on one stream or on
-/// several, also when they were made for one pattern.
+/// A plan may be sent to another thread. Several plans, also of one pattern, may be executed
+/// concurrently, on one stream or on several.
 pub struct SpmvPlan<T: Scalar> {
     device: Device,
     problem: Problem,
@@ -35,15 +35,14 @@ pub struct SpmvPlan<T: Scalar> {
     work: SharedCore<Work<T>>,
 }
 
-/// What an execution uses beside its operands.
+/// The state that an execution uses besides its operands.
 struct Work<T> {
     op_a: OpA<T>,
     method: Box<dyn Method>,
 }
 
 impl<T: Scalar> SpmvPlan<T> {
-    /// Looks at `pattern` once and chooses how to multiply by matrices that have it. The plan sets the
-    /// types of `problem`.
+    /// Analyses `pattern` and chooses the algorithm. The plan sets the types of `problem`.
     ///
     /// # Errors
     /// [`Error::Unsupported`] when the algorithm named in `options` cannot compute `problem`,
@@ -75,7 +74,7 @@ impl<T: Scalar> SpmvPlan<T> {
         Ok(SpmvPlan { device, problem, choice, work })
     }
 
-    /// What was chosen, and why.
+    /// The chosen algorithm and configuration, and the reason.
     pub fn choice(&self) -> &Choice<Config> {
         &self.choice
     }
@@ -86,16 +85,17 @@ impl<T: Scalar> SpmvPlan<T> {
         work.method.bytes() + work.op_a.bytes()
     }
 
-    /// Queues y = α·op(A)·x ⊕ β·y as `call` says; neither allocates nor waits, except that `vendor`
-    /// sets itself up at its first execution. `values` are those of A: a matrix of the plan's pattern,
-    /// or a buffer in the order of its nonzeros. β equal to the semiring's zero leaves y unread.
+    /// Queues y = α·op(A)·x ⊕ β·y with the options of `call`; neither allocates nor waits, except
+    /// that the first execution of `vendor` initialises it. `values` are those of A: a matrix of
+    /// the plan's pattern, or a buffer in the order of its nonzeros. β equal to the semiring's zero
+    /// leaves y unread.
     ///
     /// The work is ordered after earlier work of other streams on the operands, and after earlier
     /// executions of this plan.
     ///
     /// # Errors
-    /// [`Error::Pattern`] when `values` belong to another pattern, [`Error::Length`] when they are not
-    /// as many as nonzeros, [`Error::Shape`] when `x` or `y` does not fit, [`Error::Argument`] when y
+    /// [`Error::Pattern`] when `values` belong to another pattern, [`Error::Length`] for another
+    /// number of values, [`Error::Shape`] when `x` or `y` does not fit, [`Error::Argument`] when y
     /// overlaps another operand, an operand is on another device or there is a bias,
     /// [`Error::Device`].
     pub fn execute<'v>(
@@ -167,7 +167,7 @@ impl<T: Scalar> SpmvPlan<T> {
     }
 }
 
-/// The algorithm that the caller names, checked against the problem; none when the rules choose.
+/// The algorithm that the caller names, checked against the problem; `None` if the rules choose.
 fn named(problem: &Problem, options: &Options) -> Result<Option<Algorithm>> {
     let configured = options.config.map(|c| c.algorithm());
     let named = crate::product::catalog::named(problem, options.chooser, configured)?;

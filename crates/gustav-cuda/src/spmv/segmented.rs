@@ -1,4 +1,4 @@
-//! `segmented`: a group of lanes a segment; rows in their order, or segments in that of a list.
+//! `segmented`: a group of lanes per segment; rows in their order, or a list of segments.
 
 pub(crate) mod in_order;
 
@@ -14,13 +14,14 @@ use crate::spmm::segmented as matrix;
 
 pub use in_order::InOrder;
 
-/// How segments follow one another.
+/// The order of segments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Config {
-    /// Rows in their order, long ones in parts that begin first.
+    /// Rows in their order; parts of long rows begin first.
     InOrder(InOrder),
-    /// The list of SpMM, whose groups are alike in length: the vector as a matrix of one column.
+    /// The list of segments of SpMM, sorted by length in windows: the vector is a matrix of one
+    /// column.
     Listed(matrix::Config),
 }
 
@@ -31,7 +32,7 @@ pub(super) fn supports(problem: &Problem) -> Result<()> {
 
 pub(super) const ANY_LAYOUT: bool = true;
 
-/// From the lengths of the rows, which are counted when there are calls enough to pay for it.
+/// The configuration, from the lengths of the rows, which are counted if there are enough calls.
 pub(super) fn choose(pattern: &Pattern<'_>, problem: &Problem) -> Result<(Config, String)> {
     let device = pattern.device();
     let threads = device.profile().threads_per_multiprocessor;
@@ -59,7 +60,7 @@ pub(super) fn configs(problem: &Problem) -> Vec<Config> {
     [in_order, listed].concat()
 }
 
-/// Either way, prepared.
+/// Either of them, prepared.
 pub(super) struct Prepared(Box<dyn Method>);
 
 impl Prepared {

@@ -1,4 +1,4 @@
-//! cuBLAS's handle, and its product of dense matrices.
+//! The cuBLAS handle, and products of dense matrices.
 
 use std::ffi::{CStr, c_void};
 use std::ptr::null_mut;
@@ -9,7 +9,8 @@ use gustav_core::{DType, Error, Result};
 use crate::device::{Device, DeviceBuffer, Stream};
 use crate::product::operands::Operands;
 
-// What cuBLAS asks for on the largest chips; its own would be allocated behind our back.
+// The workspace that cuBLAS recommends on the largest devices; without it cuBLAS would allocate one
+// itself.
 const WORKSPACE_BYTES: usize = 32 << 20;
 
 /// The version of cuBLAS, for example `13.1.0`.
@@ -66,11 +67,11 @@ impl Handle {
         self.workspace.bytes()
     }
 
-    /// Queues C = α·A·B + β·C for row-major matrices, A packed at `a`; factors in f32 are rounded to
-    /// TF32 when `tf32` says so.
+    /// Queues C = α·A·B + β·C for row-major matrices, A packed at `a`; with `tf32`, factors in f32
+    /// are rounded to TF32.
     ///
     /// # Safety
-    /// The addresses are valid for these shapes until the stream has done the work.
+    /// The addresses are valid for these shapes until the work is done.
     pub(crate) unsafe fn multiply(
         &self,
         device: &Device,
@@ -84,9 +85,9 @@ impl Handle {
         let none = sys::cublasOperation_t::CUBLAS_OP_N;
         let pointer = |address: u64| address as *const c_void;
         let (values, sums) = (value_type(o.dtype), value_type(o.dtype_c));
-        // cuBLAS counts by columns: what is row-major to us is its transpose, so B comes first.
-        // SAFETY: the stream is alive, the workspace waits for it when freed, the scalars are read
-        // during the call, and the matrices are the caller's promise.
+        // cuBLAS is column-major: a row-major matrix is its transpose there, so B is the first
+        // operand. SAFETY: the stream is alive, the workspace waits for it when freed, the scalars
+        // are read during the call, and the matrices are the caller's promise.
         unsafe {
             check(sys::cublasSetStream_v2(self.raw, stream.handle().cast()))?;
             let workspace = self.workspace.address() as *mut c_void;
@@ -140,12 +141,12 @@ fn compute_type(dtype: DType, tf32: bool) -> sys::cublasComputeType_t {
     }
 }
 
-/// The library's error as ours.
+/// Converts a status of the library to [`Error`].
 fn check(status: sys::cublasStatus_t) -> Result<()> {
     if status == sys::cublasStatus_t::CUBLAS_STATUS_SUCCESS {
         return Ok(());
     }
-    // SAFETY: cuBLAS answers with a constant string.
+    // SAFETY: cuBLAS returns a constant string.
     let reason = unsafe { CStr::from_ptr(sys::cublasGetStatusString(status)) };
     Err(Error::Device { action: "cuBLAS", reason: reason.to_string_lossy().into_owned() })
 }

@@ -1,4 +1,4 @@
-//! cuSPARSE's handle and descriptors.
+//! The cuSPARSE handle and descriptors.
 
 use std::ffi::{CStr, c_void};
 use std::ptr::null_mut;
@@ -56,7 +56,7 @@ impl Handle {
         Ok(Handle(handle))
     }
 
-    /// Lets `stream` of `device` do the work to come.
+    /// Queues later work on `stream` of `device`.
     pub(crate) fn on(&self, device: &Device, stream: &Stream) -> Result<()> {
         device.bind()?;
         // SAFETY: the stream is alive.
@@ -125,10 +125,10 @@ fn csr(
     Ok(raw)
 }
 
-/// A's descriptor with the workspace that it was preprocessed in.
+/// A's descriptor with the workspace of its preprocessing.
 pub(crate) struct Matrix {
     pub raw: sys::cusparseSpMatDescr_t,
-    /// What it was preprocessed for.
+    /// The operands that it was preprocessed for.
     pub key: [u64; 6],
     pub workspace: DeviceBuffer<u64>,
 }
@@ -149,7 +149,7 @@ impl Matrix {
         Ok(Matrix { raw, key, workspace })
     }
 
-    /// Gives it a workspace of `bytes` and returns its address.
+    /// Allocates a workspace of `bytes` and returns its address.
     pub(crate) fn reserve(&mut self, device: &Device, bytes: usize) -> Result<*mut c_void> {
         self.workspace = DeviceBuffer::uninit(device, bytes.div_ceil(8), "cuSPARSE's workspace")?;
         Ok(self.workspace.address() as *mut c_void)
@@ -166,7 +166,7 @@ impl Drop for Matrix {
     }
 }
 
-/// A product of a CSR matrix: cuSPARSE's handle, and A as it was last preprocessed.
+/// A product of a CSR matrix: the cuSPARSE handle, and A as last preprocessed.
 pub(crate) struct Prepared<C> {
     pub config: C,
     pub handle: Handle,
@@ -188,7 +188,7 @@ impl<C> Prepared<C> {
 pub(crate) struct DenseMatrix(pub sys::cusparseDnMatDescr_t);
 
 impl DenseMatrix {
-    /// Describes it.
+    /// A descriptor of these arguments.
     pub(crate) fn new(
         rows: usize,
         columns: usize,
@@ -231,7 +231,7 @@ impl Drop for DenseMatrix {
 pub(crate) struct DenseVector(pub sys::cusparseDnVecDescr_t);
 
 impl DenseVector {
-    /// Describes it.
+    /// A descriptor of these arguments.
     pub(crate) fn new(len: usize, address: u64, dtype: DType) -> Result<Self> {
         let mut raw = null_mut();
         // SAFETY: only stores the description.
@@ -280,12 +280,12 @@ fn index_type(t: IndexType) -> sys::cusparseIndexType_t {
     }
 }
 
-/// The library's error as ours.
+/// Converts a status of the library to [`Error`].
 pub(crate) fn check(status: sys::cusparseStatus_t) -> Result<()> {
     if status == sys::cusparseStatus_t::CUSPARSE_STATUS_SUCCESS {
         return Ok(());
     }
-    // SAFETY: cuSPARSE answers with a constant string.
+    // SAFETY: cuSPARSE returns a constant string.
     let reason = unsafe { CStr::from_ptr(sys::cusparseGetErrorString(status)) };
     Err(Error::Device { action: "cuSPARSE", reason: reason.to_string_lossy().into_owned() })
 }

@@ -1,4 +1,4 @@
-//! NVIDIA's libraries, which a caller or the benchmark names and nothing else chooses.
+//! NVIDIA's libraries: they run only when a caller or the benchmark names them.
 
 pub mod cublas;
 pub mod cusparse;

@@ -15,7 +15,7 @@ use crate::product::unsupported;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Config {
-    /// Its own choice.
+    /// cuSPARSE's default.
     #[default]
     Default,
 }

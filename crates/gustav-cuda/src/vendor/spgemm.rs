@@ -1,4 +1,4 @@
-//! `vendor`: cuSPARSE's SpGEMM, for comparison and for those who name it.
+//! `vendor`: cuSPARSE's SpGEMM, for comparison; runs only when named.
 
 use std::ffi::c_void;
 use std::ptr::null_mut;
@@ -15,11 +15,11 @@ use crate::product::sparse_method::{Method, no_refill};
 use crate::product::sparse_operands::{Operands, Sparse};
 use crate::product::unsupported;
 
-/// Which of cuSPARSE's algorithms.
+/// The algorithms of cuSPARSE.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Config {
-    /// Its own choice, which is the first.
+    /// cuSPARSE's default, which is the first.
     #[default]
     Default,
     /// `CUSPARSE_SPGEMM_ALG1`.
@@ -30,11 +30,11 @@ pub enum Config {
     Alg3,
 }
 
-// Part of the products that ALG3 expands at a time, as in the vendor's own example.
+// Fraction of the products that ALG3 expands at a time, as in the vendor's example.
 const CHUNK: f32 = 0.2;
 
 impl Config {
-    /// Every one.
+    /// All of them.
     pub const ALL: [Config; 4] = [Config::Default, Config::Alg1, Config::Alg2, Config::Alg3];
 
     fn raw(self) -> sys::cusparseSpGEMMAlg_t {
@@ -47,8 +47,8 @@ impl Config {
     }
 }
 
-/// What cuSPARSE's product takes: floating point, equal index types, plus-times, in no promised
-/// order of summation, A as it is.
+/// Supports what cuSPARSE does: floating point, equal index types, plus-times, not deterministic, A
+/// as stored.
 pub(crate) fn supports(problem: &Problem) -> Result<()> {
     if problem.operation != Operation::Spgemm {
         let reason = "it multiplies two sparse matrices";
@@ -136,7 +136,7 @@ impl<T: Scalar, I: Index, O: Index> Method<T, I, O> for Prepared {
                 values.address() as *mut c_void,
             ))?;
             call.copy()?;
-            // The buffers above are freed in the order of the stream.
+            // The buffers above are freed in stream order.
             Ok(DeviceCsr::from_parts_unchecked(o.a.rows, o.b.cols, offsets, indices, values))
         }
     }
@@ -155,7 +155,7 @@ impl<T: Scalar, I: Index, O: Index> Method<T, I, O> for Prepared {
     }
 }
 
-/// What every stage of the product is told.
+/// The common arguments of all stages of the product.
 struct Call {
     handle: sys::cusparseHandle_t,
     matrices: [sys::cusparseSpMatDescr_t; 3],
@@ -165,7 +165,7 @@ struct Call {
     description: Description,
 }
 
-/// Calls a stage with what all have in common.
+/// Calls a stage with the common arguments.
 macro_rules! stage {
     ($call:ident, $stage:ident $(, $more:expr)*) => {{
         let none = sys::cusparseOperation_t::CUSPARSE_OPERATION_NON_TRANSPOSE;
@@ -190,7 +190,7 @@ macro_rules! stage {
 type Workspace = DeviceBuffer<u64>;
 
 impl Call {
-    /// A stage that first tells how much workspace it needs.
+    /// Runs a stage: first queries its workspace size, then computes.
     fn stage(
         &self,
         device: &Device,
@@ -228,7 +228,7 @@ impl Call {
     }
 
     fn copy(&self) -> Result<()> {
-        // SAFETY: the descriptors are alive, and C's arrays are large enough that was asked for.
+        // SAFETY: the descriptors are alive, and C's arrays have the size that cuSPARSE reported.
         unsafe { stage!(self, cusparseSpGEMM_copy) }
     }
 }
@@ -237,7 +237,7 @@ fn workspace(device: &Device, bytes: usize) -> Result<Workspace> {
     DeviceBuffer::queued(device, bytes.div_ceil(8).max(1), "cuSPARSE's workspace")
 }
 
-/// cuSPARSE's own record of a product.
+/// cuSPARSE's descriptor of a product.
 struct Description(sys::cusparseSpGEMMDescr_t);
 
 impl Description {

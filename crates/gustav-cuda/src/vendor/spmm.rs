@@ -1,4 +1,4 @@
-//! `vendor`: cuSPARSE, for comparison and for those who name it.
+//! `vendor`: cuSPARSE, for comparison; runs only when named.
 
 use std::ffi::c_void;
 
@@ -13,11 +13,11 @@ use crate::product::tile::widest;
 use crate::product::{only_spmm, unsupported};
 use crate::schedule::pattern::Pattern;
 
-/// Which of cuSPARSE's algorithms for CSR.
+/// The algorithms of cuSPARSE for CSR.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Config {
-    /// Its own choice.
+    /// cuSPARSE's default.
     #[default]
     Default,
     /// `CUSPARSE_SPMM_CSR_ALG1`.
@@ -29,7 +29,7 @@ pub enum Config {
 }
 
 impl Config {
-    /// Every one.
+    /// All of them.
     pub const ALL: [Config; 4] = [Config::Default, Config::Alg1, Config::Alg2, Config::Alg3];
 
     fn raw(self) -> sys::cusparseSpMMAlg_t {
@@ -42,13 +42,13 @@ impl Config {
     }
 }
 
-/// What cuSPARSE's product takes: floating point, equal index types, plus-times, in no promised order.
+/// Supports what cuSPARSE does: floating point, equal index types, plus-times, not deterministic.
 pub(crate) fn supports(problem: &Problem) -> Result<()> {
     only_spmm(problem, "vendor")?;
     takes(problem, "segmented")
 }
 
-/// What cuSPARSE's products of a CSR matrix take; `nearest` takes the rest.
+/// Common checks of cuSPARSE's products of a CSR matrix; `nearest` supports the rest.
 pub(crate) fn takes(problem: &Problem, nearest: &str) -> Result<()> {
     let refuse = |reason: &str| Err(unsupported(problem, "vendor (cuSPARSE)", reason, nearest));
     if problem.dtype.is_integer() {
@@ -69,10 +69,10 @@ pub(crate) fn takes(problem: &Problem, nearest: &str) -> Result<()> {
     Ok(())
 }
 
-// cuSPARSE takes either layout itself.
+// cuSPARSE supports both layouts.
 pub(crate) const ANY_LAYOUT: bool = true;
 
-/// Its own choice.
+/// cuSPARSE's default.
 pub(crate) fn choose(_pattern: &Pattern<'_>, _problem: &Problem) -> Result<(Config, String)> {
     Ok((Config::Default, "named by the caller".into()))
 }
@@ -81,8 +81,8 @@ pub(crate) fn configs(_problem: &Problem) -> Vec<Config> {
     Config::ALL.to_vec()
 }
 
-/// `ALG3` moves vectors as wide as the shape allows, wherever rows begin: what is less aligned it would
-/// answer with a misaligned address, after which nothing runs on the device.
+/// `ALG3` loads vectors as wide as the shape allows without a check of the alignment: unaligned
+/// operands would cause a misaligned-address error, after which the device is unusable.
 fn aligned(
     name: &'static str,
     address: u64,
@@ -109,7 +109,7 @@ fn aligned(
     })
 }
 
-/// The product as a plan holds it.
+/// The product in a plan.
 pub(crate) type Prepared = cusparse::Prepared<Config>;
 
 impl Method for Prepared {
@@ -117,7 +117,7 @@ impl Method for Prepared {
         self.workspace_bytes()
     }
 
-    // Describes and preprocesses A when it is new.
+    // Describes and preprocesses A if it changed.
     unsafe fn launch(&mut self, device: &Device, stream: &Stream, o: &Operands) -> Result<()> {
         let (layout_b, layout_c) = o.layouts;
         if self.config == Config::Alg3 {

@@ -1,4 +1,4 @@
-//! `vendor`: cuSPARSE, for comparison and for those who name it.
+//! `vendor`: cuSPARSE, for comparison; runs only when named.
 
 use std::ffi::c_void;
 
@@ -13,11 +13,11 @@ use crate::product::only_spmv;
 use crate::product::operands::Operands;
 use crate::schedule::pattern::Pattern;
 
-/// Which of cuSPARSE's algorithms for CSR.
+/// The algorithms of cuSPARSE for CSR.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Config {
-    /// Its own choice.
+    /// cuSPARSE's default.
     #[default]
     Default,
     /// `CUSPARSE_SPMV_CSR_ALG1`.
@@ -27,7 +27,7 @@ pub enum Config {
 }
 
 impl Config {
-    /// Every one.
+    /// All of them.
     pub const ALL: [Config; 3] = [Config::Default, Config::Alg1, Config::Alg2];
 
     fn raw(self) -> sys::cusparseSpMVAlg_t {
@@ -39,8 +39,7 @@ impl Config {
     }
 }
 
-/// What cuSPARSE's product takes: floating point, equal index types, plus-times, in no promised
-/// order.
+/// Supports what cuSPARSE does: floating point, equal index types, plus-times, not deterministic.
 pub(crate) fn supports(problem: &Problem) -> Result<()> {
     only_spmv(problem, "vendor")?;
     takes(problem, "row-split")
@@ -48,7 +47,7 @@ pub(crate) fn supports(problem: &Problem) -> Result<()> {
 
 pub(crate) const ANY_LAYOUT: bool = true;
 
-/// Its own choice.
+/// cuSPARSE's default.
 pub(crate) fn choose(_: &Pattern<'_>, _: &Problem) -> Result<(Config, String)> {
     Ok((Config::Default, "its own choice".into()))
 }
@@ -57,7 +56,7 @@ pub(crate) fn configs(_: &Problem) -> Vec<Config> {
     Config::ALL.to_vec()
 }
 
-/// The product as a plan holds it.
+/// The product in a plan.
 pub(crate) type Prepared = cusparse::Prepared<Config>;
 
 impl Method for Prepared {
@@ -65,7 +64,7 @@ impl Method for Prepared {
         self.workspace_bytes()
     }
 
-    // Describes and preprocesses A when it is new.
+    // Describes and preprocesses A if it changed.
     unsafe fn launch(&mut self, device: &Device, stream: &Stream, o: &Operands) -> Result<()> {
         self.handle.on(device, stream)?;
         let x = DenseVector::new(o.inner, o.b, o.dtype)?;

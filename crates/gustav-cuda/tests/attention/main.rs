@@ -167,34 +167,65 @@ fn in_f32<T: Scalar, I: Index, O: Index>(
     Ok(())
 }
 
-fn both<T: Scalar, I: Index, O: Index>(options: &Options) {
+/// Which of the two batteries a test runs: every type and configuration has kernels of its own, whose compilation
+/// takes longer than they run.
+#[derive(Clone, Copy)]
+enum Direction {
+    Forward,
+    Backward,
+}
+
+fn battery<T: Scalar, I: Index, O: Index>(options: &Options, direction: Direction) {
     let (device, settings) = (device(), Settings::default());
-    check_attention::<T, I, O>(&settings, |case| forward(&device, options, case));
-    check_attention_gradients::<T, I, O>(&settings, |case| gradients(&device, options, case));
-}
-
-#[test]
-#[ignore = "needs a CUDA device"]
-fn passes_the_battery_in_every_type() {
-    let options = Options::default();
-    both::<f32, u32, u32>(&options);
-    both::<f64, u32, u64>(&options);
-    both::<f16, u64, u64>(&options);
-    both::<bf16, u64, u32>(&options);
-}
-
-#[test]
-#[ignore = "needs a CUDA device"]
-fn passes_the_battery_in_every_configuration() {
-    for (chunk, tiles, block, longest) in [(2, 8, 32, 32), (4, 1, 1024, 64), (8, 3, 256, 4096)] {
-        let config = segmented::Config { chunk, tiles, block, longest };
-        let options = Options {
-            chooser: Chooser::Named(Algorithm::Segmented),
-            config: Some(Config::Segmented(config)),
-        };
-        both::<f32, u32, u32>(&options);
-        both::<f16, u32, u32>(&options);
+    match direction {
+        Direction::Forward => {
+            check_attention::<T, I, O>(&settings, |case| forward(&device, options, case));
+        }
+        Direction::Backward => {
+            check_attention_gradients::<T, I, O>(&settings, |case| {
+                gradients(&device, options, case)
+            });
+        }
     }
+}
+
+fn configured(chunk: u32, tiles: u32, block: u32, longest: u32) -> Options {
+    let config = segmented::Config { chunk, tiles, block, longest };
+    let chooser = Chooser::Named(Algorithm::Segmented);
+    Options { chooser, config: Some(Config::Segmented(config)) }
+}
+
+macro_rules! passes_the_battery {
+    ($($name:ident: $t:ty, $i:ty, $o:ty, $options:expr;)*) => {$(
+        mod $name {
+            use super::*;
+
+            #[test]
+            #[ignore = "needs a CUDA device"]
+            fn forward() {
+                battery::<$t, $i, $o>(&$options, Direction::Forward);
+            }
+
+            #[test]
+            #[ignore = "needs a CUDA device"]
+            fn backward() {
+                battery::<$t, $i, $o>(&$options, Direction::Backward);
+            }
+        }
+    )*};
+}
+
+passes_the_battery! {
+    in_f32: f32, u32, u32, Options::default();
+    in_f64: f64, u32, u64, Options::default();
+    in_f16: f16, u64, u64, Options::default();
+    in_bf16: bf16, u64, u32, Options::default();
+    in_f32_by_warps: f32, u32, u32, configured(2, 8, 32, 32);
+    in_f16_by_warps: f16, u32, u32, configured(2, 8, 32, 32);
+    in_f32_by_large_blocks: f32, u32, u32, configured(4, 1, 1024, 64);
+    in_f16_by_large_blocks: f16, u32, u32, configured(4, 1, 1024, 64);
+    in_f32_by_long_segments: f32, u32, u32, configured(8, 3, 256, 4096);
+    in_f16_by_long_segments: f16, u32, u32, configured(8, 3, 256, 4096);
 }
 
 /// A row-major matrix of seeded values on the device.

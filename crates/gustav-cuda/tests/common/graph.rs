@@ -47,11 +47,11 @@ impl Graph {
 
     fn kinds(&self) -> Vec<sys::CUgraphNodeType> {
         let mut count = 0;
-        // SAFETY: without room for nodes, their number is written.
+        // SAFETY: without memory for nodes, their number is written.
         let counted = unsafe { sys::cuGraphGetNodes(self.raw, std::ptr::null_mut(), &mut count) };
         counted.result().expect("the number of nodes");
         let mut nodes = vec![std::ptr::null_mut(); count];
-        // SAFETY: there is room for so many nodes.
+        // SAFETY: the array has that many nodes.
         let listed = unsafe { sys::cuGraphGetNodes(self.raw, nodes.as_mut_ptr(), &mut count) };
         listed.result().expect("the nodes");
         let kind = |node| {

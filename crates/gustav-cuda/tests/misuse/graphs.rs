@@ -67,7 +67,8 @@ fn a_graph_holds_what_it_uses() {
         drop((a, x, y, plan, stream));
         let poison: Vec<_> = [stored.nnz(), stored.nnz(), ROWS, ROWS + 1]
             .map(|len| {
-                let mut poison = DeviceBuffer::<f32>::zeros(&device, len, "poison").expect("room");
+                let mut poison =
+                    DeviceBuffer::<f32>::zeros(&device, len, "poison").expect("memory");
                 poison.fill(0xff, device.stream()).expect("poison");
                 poison
             })

@@ -95,7 +95,7 @@ fn rows_in_any_order() {
         let b = unsorted::<i64, u32, u32>(200, 250, 2);
         let host = unsorted::<i64, u32, u32>(300, 250, 3);
         let [a, b, d] =
-            [&a, &b, &host].map(|m| DeviceCsr::upload(&device, &m.view()).expect("room"));
+            [&a, &b, &host].map(|m| DeviceCsr::upload(&device, &m.view()).expect("an upload"));
         let stream = device.stream();
         for sorted in [true, false] {
             let problem =
@@ -130,7 +130,7 @@ fn long_rows_and_many() {
         random_rows::<f64, u32, u32>(3000, 3000, 4, |row| if row == 7 { 3000 } else { row % 5 });
     let host =
         random_rows::<f64, u32, u32>(3000, 3000, 5, |row| if row < 9 { 2900 } else { row % 3 });
-    let [on_a, d] = [&a, &host].map(|m| DeviceCsr::upload(&device, &m.view()).expect("room"));
+    let [on_a, d] = [&a, &host].map(|m| DeviceCsr::upload(&device, &m.view()).expect("an upload"));
     let (problem, stream) =
         (on_a.pattern().spgemm(on_a.pattern()).problem.deterministic(true), device.stream());
     let options = Options::default();
@@ -152,7 +152,8 @@ fn what_does_not_fit_is_refused() {
     let device = device();
     let a = random_rows::<f32, u32, u32>(20, 20, 1, |_| 3);
     let narrow = random_rows::<f32, u32, u32>(20, 7, 1, |_| 1);
-    let [a, narrow] = [a, narrow].map(|m| DeviceCsr::upload(&device, &m.view()).expect("room"));
+    let [a, narrow] =
+        [a, narrow].map(|m| DeviceCsr::upload(&device, &m.view()).expect("an upload"));
     let (options, stream) = (Options::default(), device.stream());
     let mut plan = SpgemmPlan::new(
         a.pattern(),
@@ -163,7 +164,8 @@ fn what_does_not_fit_is_refused() {
     .expect("a plan");
     let refused = plan.execute(&a, &a, SpgemmCall::new().add(1.0, &narrow).on(stream));
     assert!(matches!(refused, Err(Error::Shape { .. })), "{refused:?}");
-    let mut other = DeviceCsr::upload(&device, &a.download().expect("A").view()).expect("room");
+    let mut other =
+        DeviceCsr::upload(&device, &a.download().expect("A").view()).expect("an upload");
     let early = plan.execute_into(&a, &a, &mut other, SpgemmCall::new().add(1.0, &a).on(stream));
     assert!(matches!(early, Err(Error::Pattern { .. })), "{early:?}");
     let mut c = plan.execute(&a, &a, SpgemmCall::new().add(1.0, &a).on(stream)).expect("C");
@@ -178,7 +180,8 @@ fn repeated_entries_of_d_are_refused_where_their_sum_is_not_exact() {
     fn refused<T: Scalar>(device: &Device, deterministic: bool, one: T::Accum) -> Option<Error> {
         let a = random_rows::<T, u32, u32>(300, 300, 1, |_| 3);
         let repeated = unsorted::<T, u32, u32>(300, 300, 2);
-        let [a, d] = [&a, &repeated].map(|m| DeviceCsr::upload(device, &m.view()).expect("room"));
+        let [a, d] =
+            [&a, &repeated].map(|m| DeviceCsr::upload(device, &m.view()).expect("an upload"));
         let problem = a.pattern().spgemm(a.pattern()).problem.deterministic(deterministic);
         let mut plan = SpgemmPlan::new(a.pattern(), a.pattern(), &problem, &Options::default())
             .expect("a plan");
@@ -200,7 +203,7 @@ fn operands_of_another_handle_are_waited_for() {
     let devices = [device(), Device::cuda(0).expect("the same device")];
     let host = random_rows::<f64, u32, u32>(3000, 3000, 5, |row| 20 + row % 30);
     let [a, b] = [&devices[0], &devices[1]]
-        .map(|device| DeviceCsr::upload(device, &host.view()).expect("room"));
+        .map(|device| DeviceCsr::upload(device, &host.view()).expect("an upload"));
     let problem = a.pattern().spgemm(a.pattern()).problem.deterministic(true);
     let mut plan =
         SpgemmPlan::new(a.pattern(), a.pattern(), &problem, &Options::default()).expect("a plan");
@@ -219,8 +222,8 @@ fn operands_of_another_handle_are_waited_for() {
                 .expect("a plan");
         let cube = plan.execute(&a, &square, SpgemmCall::new().on(devices[0].stream())).expect("C");
         drop(square);
-        let poison = DeviceCsr::upload(&devices[1], &expected.view()).expect("room");
-        let on_host = DeviceCsr::upload(&devices[0], &expected.view()).expect("room");
+        let poison = DeviceCsr::upload(&devices[1], &expected.view()).expect("an upload");
+        let on_host = DeviceCsr::upload(&devices[0], &expected.view()).expect("an upload");
         let problem = a.pattern().spgemm(on_host.pattern()).problem.deterministic(true);
         let mut plan =
             SpgemmPlan::new(a.pattern(), on_host.pattern(), &problem, &Options::default())

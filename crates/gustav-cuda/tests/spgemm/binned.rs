@@ -47,7 +47,7 @@ battery! {
 /// A product and its values anew, both against the oracle.
 fn twice<T: Scalar>(a: Csr<T>, b: Csr<T>) {
     let device = device();
-    let [on_a, on_b] = [&a, &b].map(|m| DeviceCsr::upload(&device, &m.view()).expect("room"));
+    let [on_a, on_b] = [&a, &b].map(|m| DeviceCsr::upload(&device, &m.view()).expect("an upload"));
     let (problem, stream) = (on_a.pattern().spgemm(on_b.pattern()).problem, device.stream());
     let mut plan = SpgemmPlan::new(on_a.pattern(), on_b.pattern(), &problem, &Options::default())
         .expect("a plan");
@@ -304,7 +304,8 @@ fn one_call_gives_what_a_plan_gives() {
     for (rows, columns) in [(1, 1), (0, 5), (900, 70_000), (5000, 300)] {
         let a = random_rows::<f32, u32, u64>(rows, columns, 1, |row| row % 9);
         let b = random_rows::<f32, u32, u64>(columns, 2000, 2, |row| row % 5);
-        let [on_a, on_b] = [&a, &b].map(|m| DeviceCsr::upload(&device, &m.view()).expect("room"));
+        let [on_a, on_b] =
+            [&a, &b].map(|m| DeviceCsr::upload(&device, &m.view()).expect("an upload"));
         let (problem, stream) = (on_a.pattern().spgemm(on_b.pattern()).problem, device.stream());
         for workspace in [None, Some(20_000)] {
             let chooser = Chooser::Named(Algorithm::Binned);

@@ -44,7 +44,7 @@ battery! {
 /// A·B by `options` and its values anew, both against the oracle; all of C's values the same.
 fn check<T: Scalar>(a: &Csr<T>, b: &Csr<T>, options: &Options, full: bool) {
     let device = device();
-    let [on_a, on_b] = [a, b].map(|m| DeviceCsr::upload(&device, &m.view()).expect("room"));
+    let [on_a, on_b] = [a, b].map(|m| DeviceCsr::upload(&device, &m.view()).expect("an upload"));
     let (problem, stream) = (on_a.pattern().spgemm(on_b.pattern()).problem, device.stream());
     let mut plan =
         SpgemmPlan::new(on_a.pattern(), on_b.pattern(), &problem, options).expect("a plan");
@@ -126,7 +126,7 @@ fn check_at_once<T: Scalar, I: Index, O: Index>(
     b: &Csr<T, I, O>,
 ) -> Csr<T, I, O> {
     let device = device();
-    let [on_a, on_b] = [a, b].map(|m| DeviceCsr::upload(&device, &m.view()).expect("room"));
+    let [on_a, on_b] = [a, b].map(|m| DeviceCsr::upload(&device, &m.view()).expect("an upload"));
     let stream = device.new_stream().expect("a stream");
     let one = T::one().to_accum();
     let problem = on_a.pattern().spgemm(on_b.pattern()).problem;

@@ -122,7 +122,7 @@ fn rows_of_many_places_are_taken_in_parts() {
     let places = |row: usize| [20_000, 9000, 1024, 257, 1025, 256][row % 6];
     let mask = random_rows::<f32, u32, u32>(40, 20_000, 3, places);
     let [on_a, on_b, on_m] =
-        [&a, &b, &mask].map(|m| DeviceCsr::upload(&device, &m.view()).expect("room"));
+        [&a, &b, &mask].map(|m| DeviceCsr::upload(&device, &m.view()).expect("an upload"));
     let problem = on_a.pattern().spgemm(on_b.pattern()).problem.deterministic(true);
     let options = Options::default();
     let mut plan =
@@ -144,7 +144,8 @@ fn rows_of_many_places_are_taken_in_parts() {
     .expect("C");
     assert!(same(&c.download().expect("C"), &kept(&whole, &mask)));
     // Aᵀ under a mask.
-    let at = DeviceCsr::upload(&device, &a.view().transpose().expect("Aᵀ").view()).expect("room");
+    let at =
+        DeviceCsr::upload(&device, &a.view().transpose().expect("Aᵀ").view()).expect("an upload");
     let problem = at.pattern().spgemm(on_b.pattern()).problem.transpose_a(true).deterministic(true);
     for (options, _) in ways() {
         let c = masked::multiply(
@@ -176,7 +177,7 @@ fn rows_of_every_kind() {
     for b in [sorted, unsorted::<f32, u32, u32>(300, 2000, 4)] {
         for mask in &masks {
             let [on_a, on_b, on_m] =
-                [&a, &b, mask].map(|m| DeviceCsr::upload(&device, &m.view()).expect("room"));
+                [&a, &b, mask].map(|m| DeviceCsr::upload(&device, &m.view()).expect("an upload"));
             for (deterministic, (options, calls)) in
                 [false, true].into_iter().flat_map(|d| ways().map(|way| (d, way)))
             {
@@ -221,7 +222,7 @@ fn short_rows_that_fill_the_device() {
     let b = random_rows::<f64, u32, u32>(9000, 300, 2, |row| row % 7);
     let mask = random_rows::<f64, u32, u32>(150_000, 300, 3, |row| [5, 0, 40, 1, 300][row % 5]);
     let [on_a, on_b, on_m] =
-        [&a, &b, &mask].map(|m| DeviceCsr::upload(&device, &m.view()).expect("room"));
+        [&a, &b, &mask].map(|m| DeviceCsr::upload(&device, &m.view()).expect("an upload"));
     let (problem, stream) =
         (on_a.pattern().spgemm(on_b.pattern()).problem.deterministic(true), device.stream());
     let plan = SpgemmPlan::new(on_a.pattern(), on_b.pattern(), &problem, &Options::default());
@@ -252,7 +253,7 @@ fn the_choice_is_told_and_keeps_to_a_bound() {
     let b = random_rows::<f32, u32, u32>(40_000, 20, 2, |_| 10);
     let none = Csr::<f32>::empty(20, 20).expect("a mask");
     let [on_a, on_b, none] =
-        [&a, &b, &none].map(|m| DeviceCsr::upload(&device, &m.view()).expect("room"));
+        [&a, &b, &none].map(|m| DeviceCsr::upload(&device, &m.view()).expect("an upload"));
     let (problem, options, stream) =
         (on_a.pattern().spgemm(on_b.pattern()).problem, Options::default(), device.stream());
     let mut whole =
@@ -305,7 +306,7 @@ fn a_mask_of_another_shape_is_refused() {
     let device = device();
     let a = random_rows::<f64, u32, u32>(9, 9, 1, |_| 3);
     let mask = random_rows::<f64, u32, u32>(9, 8, 1, |_| 3);
-    let [a, mask] = [a, mask].map(|m| DeviceCsr::upload(&device, &m.view()).expect("room"));
+    let [a, mask] = [a, mask].map(|m| DeviceCsr::upload(&device, &m.view()).expect("an upload"));
     let refused = masked::multiply(
         &a,
         &a,

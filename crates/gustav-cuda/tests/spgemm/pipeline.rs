@@ -43,7 +43,7 @@ fn products<T: Scalar>() {
         let dense = |m: &Csr<T>| m.view().to_dense(Layout::RowMajor).expect("a dense matrix");
         let (dense_a, dense_b) = (dense(&a), dense(&b));
         for config in configs() {
-            let mut pipeline = Pipeline::<T>::new(&device, [m, k, n], config).expect("room");
+            let mut pipeline = Pipeline::<T>::new(&device, [m, k, n], config).expect("memory");
             let mut c = DeviceDense::zeros(&device, m, n, Layout::RowMajor).expect("C");
             let mut host = PinnedBuffer::zeroed(&device, m * n, "C").expect("C");
             for _ in 0..2 {
@@ -85,7 +85,7 @@ fn a_conversion_that_fails_leaves_the_pipeline_usable() {
     let device = device();
     let dense = Dense::from_fn(40, 40, Layout::RowMajor, |i, j| ((i * j) % 3) as f32).expect("A");
     let config = Config { block_rows: Some(8), ..Config::default() };
-    let mut pipeline = Pipeline::<f32>::new(&device, [40; 3], config).expect("room");
+    let mut pipeline = Pipeline::<f32>::new(&device, [40; 3], config).expect("memory");
     let mut c = DeviceDense::zeros(&device, 40, 40, Layout::RowMajor).expect("C");
     let refuse = |_: Block<'_, f32>| Err(Error::Cancelled { what: "a test", done: 0, of: 1 });
     let mut plain = |block: Block<'_, f32>| convert(&dense, block);
@@ -102,7 +102,7 @@ fn a_conversion_that_fails_leaves_the_pipeline_usable() {
 #[ignore = "needs a CUDA device"]
 fn other_shapes_are_refused() {
     let device = device();
-    let mut pipeline = Pipeline::<f32>::new(&device, [4, 5, 6], Config::default()).expect("room");
+    let mut pipeline = Pipeline::<f32>::new(&device, [4, 5, 6], Config::default()).expect("memory");
     let mut c = DeviceDense::zeros(&device, 4, 5, Layout::RowMajor).expect("C");
     let mut none = |_: Block<'_, f32>| Ok(0);
     let refused = pipeline.run(&mut { none }, &mut none, 1.0, &mut c, None);

@@ -27,7 +27,7 @@ fn kernels_of_new_values(
     deterministic: bool,
 ) -> (usize, usize) {
     let device = device();
-    let [on_a, on_b] = [a, b].map(|m| DeviceCsr::upload(&device, &m.view()).expect("room"));
+    let [on_a, on_b] = [a, b].map(|m| DeviceCsr::upload(&device, &m.view()).expect("an upload"));
     let problem =
         on_a.pattern().spgemm(on_b.pattern()).problem.deterministic(deterministic).calls(2);
     let mut plan =

@@ -155,7 +155,7 @@ fn executions_on_two_streams_share_no_workspace_at_once() {
     }
 }
 
-/// B of `problem`, and room for C, on the device.
+/// B of `problem`, and memory for C, on the device.
 fn operands(device: &Device, problem: &Problem) -> (DeviceDense<f32>, DeviceDense<f32>) {
     let (rows, columns) = (problem.inner(), problem.columns);
     let b = dense(rows, columns).to_layout(problem.layout_b).expect("B");

@@ -88,16 +88,36 @@ fn whole_rows_without_a_list() {
 
 #[test]
 #[ignore = "needs a CUDA device"]
-fn rows_of_b_through_shared_memory() {
+fn rows_of_a_through_shared_memory() {
     configured::<f32>(Config { prefetch_a: true, ..config(4, 4, 1, 8) });
     configured::<f16>(Config { prefetch_a: true, longest: Some(64), ..config(8, 8, 1, 1) });
+}
+
+#[test]
+#[ignore = "needs a CUDA device"]
+fn rows_of_b_through_shared_memory() {
     configured::<f32>(Config { stages: 2, ..config(4, 8, 1, 1) });
     configured::<f32>(Config { stages: 3, chunk: 2, longest: None, ..config(4, 4, 2, 4) });
+}
+
+#[test]
+#[ignore = "needs a CUDA device"]
+fn rows_of_b_through_shared_memory_in_other_types() {
     configured::<f64>(Config { stages: 1, ..config(2, 16, 1, 2) });
     configured::<f16>(Config { stages: 4, chunk: 2, ..config(8, 8, 1, 1) });
-    // More vectors a lane than registers would hold.
+}
+
+/// More vectors a lane than registers would hold.
+#[test]
+#[ignore = "needs a CUDA device"]
+fn many_vectors_a_lane_through_shared_memory() {
     configured::<f32>(Config { stages: 1, chunk: 2, ..config(4, 8, 4, 1) });
     configured::<f32>(Config { stages: 2, chunk: 1, longest: None, ..config(4, 2, 3, 1) });
+}
+
+#[test]
+#[ignore = "needs a CUDA device"]
+fn many_vectors_a_lane_through_shared_memory_in_other_types() {
     configured::<f64>(Config { stages: 1, chunk: 2, ..config(2, 2, 4, 1) });
     configured::<f16>(Config { stages: 1, chunk: 2, ..config(8, 1, 4, 1) });
 }
@@ -112,30 +132,33 @@ fn rows_come_first_or_stay_as_stored() {
     }
 }
 
+/// Groups of lanes that take several segments one after another.
+fn runs(vector: u32, lanes: u32, tiles: u32) -> Config {
+    Config { segments_per_group: 4, window: 32, ..config(vector, lanes, tiles, 1) }
+}
+
 #[test]
 #[ignore = "needs a CUDA device"]
 fn runs_of_segments() {
-    let several = |vector, lanes, tiles| Config {
-        segments_per_group: 4,
-        window: 32,
-        ..config(vector, lanes, tiles, 1)
-    };
-    configured::<f32>(several(4, 16, 2));
-    configured::<f32>(Config { chunk: 3, prefetch_b: true, ..several(4, 32, 1) });
-    configured::<f32>(Config {
-        segments_per_group: 3,
-        chunk: 8,
-        longest: None,
-        ..several(2, 8, 1)
-    });
-    configured::<f32>(Config {
-        reduction: Reduction::Atomic,
-        prefetch_b: true,
-        ..several(4, 8, 2)
-    });
-    configured::<f64>(Config { chunk: 5, prefetch_b: true, ..several(2, 4, 2) });
-    configured::<f16>(Config { window: 1024, ..several(8, 8, 1) });
-    configured::<bf16>(Config { segments_per_group: 2, longest: None, ..several(1, 1, 5) });
+    configured::<f32>(runs(4, 16, 2));
+    configured::<f32>(Config { chunk: 3, prefetch_b: true, ..runs(4, 32, 1) });
+}
+
+#[test]
+#[ignore = "needs a CUDA device"]
+fn runs_of_whole_rows_and_by_atomics() {
+    let whole = Config { segments_per_group: 3, chunk: 8, longest: None, ..runs(2, 8, 1) };
+    configured::<f32>(whole);
+    let atomic = Config { reduction: Reduction::Atomic, prefetch_b: true, ..runs(4, 8, 2) };
+    configured::<f32>(atomic);
+}
+
+#[test]
+#[ignore = "needs a CUDA device"]
+fn runs_of_segments_in_other_types() {
+    configured::<f64>(Config { chunk: 5, prefetch_b: true, ..runs(2, 4, 2) });
+    configured::<f16>(Config { window: 1024, ..runs(8, 8, 1) });
+    configured::<bf16>(Config { segments_per_group: 2, longest: None, ..runs(1, 1, 5) });
 }
 
 #[test]

@@ -67,8 +67,8 @@ fn whole_numbers<T: Scalar>() {
     let (offsets, indices) = (host.offsets().to_vec(), host.indices().to_vec());
     let a = Csr::new(90, 70, offsets, indices, narrow(&host.values())).expect("A");
     let a = DeviceCsr::upload(&device, &a.view()).expect("A");
-    let room = DeviceBuffer::from_slice(&device, &narrow(b.data()), "B").expect("B");
-    let b = DeviceDense::new(70, 32, Layout::RowMajor, 32, room).expect("B");
+    let values = DeviceBuffer::from_slice(&device, &narrow(b.data()), "B").expect("B");
+    let b = DeviceDense::new(70, 32, Layout::RowMajor, 32, values).expect("B");
     for config in Config::ALL {
         let config = Some(gustav_cuda::Config::Vendor(config));
         let options = Options { config, ..Options::default() };
@@ -99,8 +99,8 @@ fn alg3_refuses_rows_that_begin_less_aligned_than_they_are_long() {
     let a = DeviceCsr::upload(&device, &host.view()).expect("A");
     let ones = Dense::from_fn(70, 8, Layout::RowMajor, |_, _| 1.0f32).expect("B");
     let b = DeviceDense::upload(&device, &ones.view()).expect("B");
-    let room = DeviceBuffer::from_slice(&device, &[0f32; 70 * 9], "C").expect("C");
-    let mut c = DeviceDense::new(70, 8, Layout::RowMajor, 9, room).expect("C");
+    let values = DeviceBuffer::from_slice(&device, &[0f32; 70 * 9], "C").expect("C");
+    let mut c = DeviceDense::new(70, 8, Layout::RowMajor, 9, values).expect("C");
     let config = Some(gustav_cuda::Config::Vendor(Config::Alg3));
     let options = Options { config, ..Options::default() };
     let mut plan =

@@ -1,4 +1,4 @@
-//! The matrix in an archive of the collection.
+//! Extracts the matrix from an archive of the collection.
 
 use std::fs::File;
 use std::io::{self, BufReader};
@@ -10,12 +10,11 @@ use tar::Archive;
 
 use crate::files::{Compression, atomic};
 
-/// Writes the member of `archive` whose file name is `member` to `path`, and returns the names
-/// of the others. The file appears once the whole archive has been read and its checksum is
-/// right.
+/// Writes the member of `archive` whose file name is `member` to `path`, and returns the names of
+/// the others. The file is created only after the whole archive was read with the right checksum.
 ///
 /// # Errors
-/// [`Error::Format`] when the archive is damaged or does not hold it, [`Error::Io`] when `path`
+/// [`Error::Format`] when the archive is damaged or lacks the member, [`Error::Io`] when `path`
 /// cannot be written.
 pub(super) fn extract(
     archive: &Path,
@@ -28,7 +27,8 @@ pub(super) fn extract(
         action: "read",
         source,
     })?;
-    // Reading and writing fail in one place; only the first is the archive's fault.
+    // Errors of reading the archive and of writing the file are distinguished: only the former mean
+    // that it is damaged.
     let (mut others, mut damaged) = (Vec::new(), None);
     let written = atomic::write(path, compression, |to| {
         unpack(file, member, &mut others, to).map_err(|side| match side {
@@ -80,7 +80,8 @@ fn unpack(
             others.push(name.display().to_string());
         }
     }
-    // The tar ends before the gzip stream, whose length and checksum stand at its very end.
+    // The tar ends before the gzip stream does; the rest is read because gzip checks length and
+    // checksum at its end.
     io::copy(&mut members.into_inner(), &mut io::sink()).map_err(damaged)?;
     if found {
         return Ok(());

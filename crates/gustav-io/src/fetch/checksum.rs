@@ -1,4 +1,4 @@
-//! Whether a file is the one that was meant.
+//! Checksums of files.
 
 use std::fs::File;
 use std::io;
@@ -86,7 +86,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("f");
         std::fs::write(&path, "abc").unwrap();
-        // RFC 1321 and FIPS 180-4 give both for "abc".
+        // The digests of "abc" in RFC 1321 and FIPS 180-4.
         for text in [
             "md5:900150983CD24FB0D6963F7D28E17F72",
             "sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad",

@@ -1,4 +1,4 @@
-//! A file from an address, going on where an earlier attempt stopped (RFC 9110, section 14).
+//! Downloads a file and resumes an interrupted download (RFC 9110, section 14).
 
 use std::io::{self, Read, Write};
 use std::path::PathBuf;
@@ -14,19 +14,20 @@ use crate::files::Progress;
 const PATIENCE: Duration = Duration::from_secs(30);
 const BLOCK: usize = 1 << 16;
 
-/// What came of a download.
+/// The result of a download.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Downloaded {
     /// Bytes of the whole file.
     pub bytes: u64,
-    /// Bytes that were there before.
+    /// Bytes from an earlier attempt.
     pub resumed: u64,
 }
 
-/// Downloads `address` to `part`, going on with what it holds of the same version of the file.
+/// Downloads `address` to `part`; resumes if `part` holds the beginning of the same version of the
+/// file.
 ///
 /// # Errors
-/// As [`super::Fetch::to`]; what has come stays in `part`.
+/// As [`super::Fetch::to`]; received bytes stay in `part`.
 pub(super) fn download(
     address: &str,
     part: &Part,
@@ -41,7 +42,8 @@ pub(super) fn download(
     let ask = |held: Option<&(u64, Origin)>| {
         let mut request = agent.get(address);
         if let Some((from, origin)) = held {
-            // The rest if the file is the one that the part is of, otherwise all of it.
+            // Requests the rest if the server still has the version of the part, otherwise the
+            // whole file.
             request = request.header(header::RANGE, format!("bytes={from}-"));
             request = request.header(header::IF_RANGE, &origin.version);
         }
@@ -59,7 +61,8 @@ pub(super) fn download(
         && !goes_on(&response, begun)
     {
         held = None;
-        // A server that knows no ranges, or another version of the file, sends everything.
+        // A server without range support, or with another version of the file, sends the whole
+        // file.
         if response.status() != StatusCode::OK {
             response = ask(None)?;
         }
@@ -95,14 +98,14 @@ pub(super) fn download(
     }
     match length {
         Some(length) if bytes != resumed + length => {
-            let words = format!("{bytes} of {} bytes came", resumed + length);
+            let words = format!("received {bytes} of {} bytes", resumed + length);
             Err(broken(address, io::Error::new(io::ErrorKind::UnexpectedEof, words)))
         }
         _ => Ok(Downloaded { bytes, resumed }),
     }
 }
 
-/// Whether `response` is the rest of what was begun.
+/// Whether `response` is the rest of the part.
 fn goes_on(response: &Response<Body>, (bytes, origin): &(u64, Origin)) -> bool {
     let headers = response.headers();
     let wanted = format!("bytes {bytes}-{}/{}", origin.length - 1, origin.length);
@@ -115,8 +118,8 @@ fn goes_on(response: &Response<Body>, (bytes, origin): &(u64, Origin)) -> bool {
         && !another
 }
 
-/// What the file at `address` is, where the server says enough to go on with a part of it
-/// (RFC 9110, section 13.1.5: a weak tag is not enough).
+/// The version of the file at `address`, if the server's headers suffice to resume it (RFC 9110,
+/// section 13.1.5: a weak tag does not).
 fn origin(address: &str, headers: &HeaderMap) -> Option<Origin> {
     let version = tag(headers).or_else(|| text(headers, &header::LAST_MODIFIED))?;
     Some(Origin { address: address.into(), length: length(headers)?, version: version.into() })
@@ -154,7 +157,7 @@ fn unreachable(address: &str, error: &ureq::Error) -> Error {
 }
 
 fn broken(address: &str, source: io::Error) -> Error {
-    let words = format!("the connection broke ({source}); give the same command again to go on");
+    let words = format!("the connection broke ({source}); run the same command again to resume");
     fetching(address, io::Error::new(source.kind(), words))
 }
 

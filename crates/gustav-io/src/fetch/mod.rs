@@ -25,14 +25,14 @@ use part::Part;
 pub use checksum::Checksum;
 pub use name::MatrixName;
 
-/// Where the collection is, unless told otherwise: `GROUP/NAME.tar.gz` is looked for under it.
-/// The address depends on whether the build speaks https (feature `tls`).
+/// Default address of the collection: archives are at `GROUP/NAME.tar.gz` below it. Builds without
+/// the feature `tls` use an http address.
 pub const COLLECTION: &str = match cfg!(feature = "tls") {
     true => "https://sparse.tamu.edu/MM",
     false => "http://sparse-files.engr.tamu.edu/MM",
 };
 
-/// A matrix to be fetched.
+/// A download of a matrix.
 pub struct Fetch<'a> {
     name: MatrixName,
     base: String,
@@ -40,16 +40,16 @@ pub struct Fetch<'a> {
     progress: Option<&'a dyn Progress>,
 }
 
-/// What was fetched.
+/// The result of a download.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fetched {
     /// Bytes of the archive.
     pub bytes: u64,
-    /// Bytes of it that were there from an earlier attempt.
+    /// Bytes of it from an earlier attempt.
     pub resumed: u64,
     /// The file of the matrix.
     pub path: PathBuf,
-    /// Other files in the archive, which were left out: right-hand sides, coordinates.
+    /// Other files in the archive, which were not extracted: right-hand sides, coordinates.
     pub others: Vec<String>,
 }
 
@@ -59,21 +59,21 @@ impl<'a> Fetch<'a> {
         Fetch { name, base: COLLECTION.into(), checksum: None, progress: None }
     }
 
-    /// Another address in place of [`COLLECTION`].
+    /// Sets the address of the collection in place of [`COLLECTION`].
     #[must_use]
     pub fn base(mut self, address: &str) -> Self {
         self.base = address.trim_end_matches('/').into();
         self
     }
 
-    /// The checksum that the archive must have.
+    /// Sets the checksum that the archive must have.
     #[must_use]
     pub fn checksum(mut self, checksum: Checksum) -> Self {
         self.checksum = Some(checksum);
         self
     }
 
-    /// Who hears how far the download has come.
+    /// Sets a receiver of progress reports.
     #[must_use]
     pub fn progress(mut self, progress: &'a dyn Progress) -> Self {
         self.progress = Some(progress);
@@ -85,17 +85,17 @@ impl<'a> Fetch<'a> {
         format!("{}/{}/{}.tar.gz", self.base, self.name.group(), self.name.name())
     }
 
-    /// Downloads the archive and writes its matrix to `path`, in Matrix Market form, compressed
-    /// as the name says. The archive is kept as `GROUP.NAME.tar.gz.part` in the same folder while
-    /// it is not complete, with its address, length and version (entity tag or date) beside it,
-    /// and an interrupted download goes on from there while the server has that version. The
-    /// file appears once the whole archive has been read and its checksums are right.
+    /// Downloads the archive and writes its matrix to `path`, in Matrix Market form, compressed by
+    /// its extension. An incomplete archive is stored as `GROUP.NAME.tar.gz.part` in the same
+    /// folder, with its address, length and version (entity tag or date) in a file beside it; an
+    /// interrupted download resumes there if the server still has that version. The file is created
+    /// only after the whole archive was read with the right checksums.
     ///
     /// # Errors
-    /// [`Error::Argument`] for a name that the collection does not have and for a path that does
-    /// not name a Matrix Market file, [`Error::Io`] with the address when it cannot be reached
-    /// and with the file when that cannot be written, [`Error::Format`] when what came is not
-    /// what was asked for; it is then removed.
+    /// [`Error::Argument`] for a name that the collection does not have and for a path without the
+    /// extension of a Matrix Market file, [`Error::Io`] with the address when it cannot be reached
+    /// and with the file when that cannot be written, [`Error::Format`] when the archive is damaged
+    /// or has another checksum; it is then removed.
     pub fn to(&self, path: &Path) -> Result<Fetched> {
         let (format, compression) = crate::format_of_name(path)?;
         if format != crate::Format::MatrixMarket {
@@ -113,7 +113,7 @@ impl<'a> Fetch<'a> {
         let unpacked = self.check(part.path()).and_then(|()| {
             archive::extract(part.path(), &format!("{name}.mtx"), path, compression)
         });
-        // What is whole but wrong would only be found wrong again.
+        // A complete but wrong archive is removed: resuming could not mend it.
         let wrong = matches!(unpacked, Err(Error::Format { .. }));
         if unpacked.is_ok() || wrong {
             part.remove()?;

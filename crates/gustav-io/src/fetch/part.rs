@@ -1,4 +1,4 @@
-//! The part of a download that has come, and what it is a part of.
+//! A partial download, and the version of the file that it belongs to.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Seek, SeekFrom};
@@ -6,19 +6,19 @@ use std::path::{Path, PathBuf};
 
 use gustav_core::{Error, Result};
 
-/// What a part belongs to. Bytes of one version of a file are never joined to another's.
+/// The version of the file that a part belongs to. Bytes of different versions are never joined.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Origin {
     /// The address of the file.
     pub address: String,
     /// Bytes of the whole file.
     pub length: u64,
-    /// What tells this version from others: a strong entity tag or a date of change.
+    /// Identifies the version: a strong entity tag or the date of modification.
     pub version: String,
 }
 
-/// `GROUP.NAME.tar.gz.part` and beside it, as `GROUP.NAME.tar.gz.part.origin`, three lines that
-/// say what it is a part of.
+/// `GROUP.NAME.tar.gz.part` and beside it, as `GROUP.NAME.tar.gz.part.origin`, the three lines of
+/// an [`Origin`].
 pub(super) struct Part {
     path: PathBuf,
     note: PathBuf,
@@ -35,8 +35,8 @@ impl Part {
         &self.path
     }
 
-    /// The bytes that are there of the file at `address`, with what else is known of it; none
-    /// when they are of another file or of nobody knows which.
+    /// The number of bytes of the file at `address` in the part, with its origin; `None` if the
+    /// part is of another or an unknown file.
     pub fn held(&self, address: &str) -> Option<(u64, Origin)> {
         let text = fs::read_to_string(&self.note).ok()?;
         let mut lines = text.lines().map(str::to_string);
@@ -47,11 +47,11 @@ impl Part {
         fits.then_some((bytes, origin))
     }
 
-    /// The file to write to from `bytes` on, which go on being those of `origin`. Without one,
-    /// nothing is kept that a later attempt could go on with.
+    /// Opens the part to write after its first `bytes` bytes, which must belong to `origin`.
+    /// Without an origin, a later attempt cannot resume.
     ///
     /// # Errors
-    /// [`Error::Io`] when the part or the note cannot be written.
+    /// [`Error::Io`] when the part or its origin cannot be written.
     pub fn open(&self, bytes: u64, origin: Option<&Origin>) -> Result<File> {
         let refuse = |source| self.refused("write", source);
         let mut options = OpenOptions::new();
@@ -60,7 +60,7 @@ impl Part {
         file.set_len(bytes).map_err(refuse)?;
         file.seek(SeekFrom::Start(bytes)).map_err(refuse)?;
         match origin {
-            // The note follows the cut: an empty part is nobody's.
+            // The origin is written after the truncation: it must never describe other bytes.
             Some(Origin { address, length, version }) => {
                 let text = format!("{address}\n{length}\n{version}\n");
                 fs::write(&self.note, text).map_err(refuse)?;
@@ -70,7 +70,7 @@ impl Part {
         Ok(file)
     }
 
-    /// Removes the part and its note.
+    /// Removes the part and its origin.
     ///
     /// # Errors
     /// [`Error::Io`] when they cannot be removed.

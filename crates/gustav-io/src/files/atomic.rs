@@ -1,4 +1,4 @@
-//! Files that appear whole or not at all.
+//! Atomic replacement of files: they appear whole or not at all.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, Write};
@@ -12,11 +12,10 @@ use super::format::Compression;
 
 const BUFFER: usize = 1 << 20;
 
-/// Writes a file through `write`: to a temporary file in the same folder, synced, then renamed.
-/// On failure the temporary file is removed and a file that was there before is untouched; where
-/// the system has files without names (Linux, on most file systems), a process that ends half
-/// way, by whatever signal, leaves nothing behind either. What is no regular file (a pipe, a
-/// terminal) is written to directly.
+/// Writes a file through `write`: to a temporary file in the same folder, synced, then renamed. On
+/// failure the temporary file is removed and an existing file is untouched; where the system
+/// supports unnamed files (Linux, on most file systems), a process killed half way leaves nothing
+/// behind either. Targets other than regular files (a pipe, a terminal) are written directly.
 ///
 /// # Errors
 /// [`Error::Io`] naming `path`.
@@ -53,13 +52,13 @@ fn replace(
     let mut temporary = Temporary::new(&folder, existing.as_ref())?;
     compressed(temporary.file(), compression, write)?;
     temporary.rename(&folder, &target)?;
-    // The new name is on disk once its folder is; not every file system can sync a folder.
+    // The new name is durable once its folder is synced; not every file system can do that.
     let _ = File::open(&folder).and_then(|f| f.sync_all());
     Ok(())
 }
 
-/// What `path` names; a link is followed, so that it still is one afterwards, to a file that may be
-/// yet to come.
+/// The target of `path`: symbolic links are followed, so that they stay links, also to a file that
+/// does not exist yet.
 fn followed(path: &Path) -> io::Result<PathBuf> {
     match (fs::canonicalize(path), fs::read_link(path)) {
         (Ok(target), _) => Ok(target),
@@ -71,9 +70,9 @@ fn followed(path: &Path) -> io::Result<PathBuf> {
     }
 }
 
-/// A file that is gone unless it is renamed.
+/// A file that is removed unless it is renamed.
 enum Temporary {
-    /// One that never had a name: it goes with the process.
+    /// A file without a name: it vanishes with the process.
     #[cfg(target_os = "linux")]
     Nameless(File),
     Named(NamedTempFile),
@@ -102,10 +101,10 @@ impl Temporary {
     fn nameless(folder: &Path) -> Option<Self> {
         use rustix::fs::{Mode, OFlags};
         let flags = OFlags::TMPFILE | OFlags::RDWR | OFlags::CLOEXEC;
-        // As any new file; the process's mask still applies.
+        // The permissions of any new file; the process's umask still applies.
         let file = rustix::fs::open(folder, flags, Mode::from_raw_mode(0o666)).ok()?;
         let file = File::from(file);
-        // It gets its name through /proc, which not every container has.
+        // Naming it needs /proc, which some containers lack.
         fs::symlink_metadata(descriptor(&file)).is_ok().then_some(Temporary::Nameless(file))
     }
 
@@ -132,11 +131,12 @@ impl Temporary {
         }
     }
 
-    /// Brings the content to disk and gives it its name.
+    /// Syncs the content and gives the file its name.
     fn rename(mut self, folder: &Path, target: &Path) -> io::Result<()> {
         self.file().sync_all()?;
         match self {
-            // A link never replaces a file, a renamed one does: two steps.
+            // linkat does not replace an existing file, rename does: link to a temporary name, then
+            // rename.
             #[cfg(target_os = "linux")]
             Temporary::Nameless(file) => {
                 use rustix::fs::{AtFlags, CWD, linkat};
@@ -152,7 +152,7 @@ impl Temporary {
     }
 }
 
-/// The name by which an open file can be linked.
+/// The path by which an open file can be linked.
 #[cfg(target_os = "linux")]
 fn descriptor(file: &File) -> PathBuf {
     use std::os::fd::AsRawFd;
@@ -224,7 +224,7 @@ mod tests {
 
     #[cfg(unix)]
     #[test]
-    fn links_to_files_to_come_and_links_to_themselves() {
+    fn links_to_missing_files_and_links_to_themselves() {
         use std::os::unix::fs::symlink;
         let folder = tempfile::tempdir().unwrap();
         let [link, next, ring] = ["link", "next", "ring"].map(|name| folder.path().join(name));

@@ -1,4 +1,4 @@
-//! File formats and how they are told apart: by content when reading, by name when writing.
+//! File formats and their detection: by content when reading, by name when writing.
 
 use std::fmt::{self, Display};
 use std::path::Path;
@@ -49,7 +49,7 @@ pub enum Compression {
 }
 
 impl Compression {
-    /// Told by the first bytes of a file.
+    /// Detects the compression from the first bytes of a file.
     pub fn of_content(head: &[u8]) -> Self {
         match head {
             [0x1f, 0x8b, ..] => Compression::Gzip,
@@ -69,7 +69,7 @@ impl Compression {
     }
 }
 
-/// The format that uncompressed content is in.
+/// Detects the format of uncompressed content.
 ///
 /// # Errors
 /// [`Error::Format`] when it is none that gustav reads.
@@ -106,7 +106,7 @@ pub(crate) fn of_content(head: &[u8]) -> Result<Format> {
     })
 }
 
-/// Format and compression told by the name of a file that is to be written.
+/// Format and compression from the extension of a file to be written.
 ///
 /// # Errors
 /// [`Error::Argument`] when the extension is unknown.

@@ -1,8 +1,8 @@
-//! What a file says about its matrix before the first entry.
+//! The information of a file about its matrix before the first entry.
 
 use super::format::{Compression, Format};
 
-/// What kind of values a file holds.
+/// The kind of values in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Field {
     /// Floating-point numbers.
@@ -24,7 +24,7 @@ impl Field {
     }
 }
 
-/// Which half of a matrix a file leaves out.
+/// The half of a matrix that a file omits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Symmetry {
     /// None.
@@ -47,7 +47,7 @@ impl Symmetry {
     }
 }
 
-/// What a file says about its matrix.
+/// The header of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Header {
     /// The file's format.
@@ -62,8 +62,8 @@ pub struct Header {
     pub cols: u64,
     /// Number of entries stored in the file; symmetry may add their mirror images.
     pub entries: u64,
-    /// What kind of values the file holds.
+    /// The kind of values in the file.
     pub field: Field,
-    /// Which half of the matrix the file leaves out.
+    /// The half of the matrix that the file omits.
     pub symmetry: Symmetry,
 }

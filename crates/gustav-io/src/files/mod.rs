@@ -1,9 +1,9 @@
 //! Matrices in files: Matrix Market, SciPy npz, NumPy npy and smtx, plain or compressed with
 //! gzip or zstd, recognised by content when reading and by name when writing.
 //!
-//! Reading runs on the current rayon pool. Entries keep the order of the file: within a row
-//! they come as they stand in it, unsorted and repeated ones included, followed by the mirror
-//! images that symmetry adds in the order of the entries they mirror, for any number of threads.
+//! Reading runs on the current rayon pool. Entries of a row keep the order of the file, unsorted
+//! and repeated ones included, followed by the mirror images that symmetry adds in the order of the
+//! entries they mirror, for any number of threads.
 //!
 //! ```no_run
 //! let a = gustav_io::read_matrix_market::<f32>("cant.mtx.gz")?;

@@ -1,4 +1,4 @@
-//! NumPy arrays (`.npy`, format versions 1 to 3): the header, the elements, and writing them.
+//! NumPy arrays (`.npy`, format versions 1 to 3): reading and writing.
 
 use std::borrow::Cow;
 use std::io::{self, Write};
@@ -16,7 +16,7 @@ pub(crate) fn damaged(reason: impl Into<String>) -> Error {
 }
 
 impl Array {
-    /// What kind of values the elements are.
+    /// The kind of values.
     pub(crate) fn field(&self) -> Field {
         if self.kind == Kind::Float { Field::Real } else { Field::Integer }
     }
@@ -84,7 +84,7 @@ impl Array {
             decode(element)
         };
         const RUN: usize = 1 << 16;
-        // The first element that the type cannot hold.
+        // Position of the first element that the type cannot hold.
         let lost = AtomicUsize::new(usize::MAX);
         parallel::chunks_mut(&mut buffer, RUN, |run, values| {
             let start = run * RUN;
@@ -171,7 +171,7 @@ pub(crate) fn little_endian<T: bytemuck::Pod>(values: &[T]) -> Cow<'_, [u8]> {
     Cow::Owned(swapped)
 }
 
-/// Writes one array: header, then `data` as it is.
+/// Writes one array: the header, then `data`.
 pub(crate) fn write_array(
     to: &mut (impl Write + ?Sized),
     descr: &str,
@@ -203,7 +203,7 @@ fn write_header(
     to.write_all(text.as_bytes())
 }
 
-/// Writes a matrix in the layout that it has.
+/// Writes a matrix in its own layout.
 pub(crate) fn write_dense<T: Scalar>(
     to: &mut (impl Write + ?Sized),
     descr: &str,
@@ -212,7 +212,7 @@ pub(crate) fn write_dense<T: Scalar>(
     let (rows, cols) = (dense.nrows(), dense.ncols());
     let fortran = dense.layout() == Layout::ColumnMajor;
     write_header(to, descr, fortran, &[rows, cols])?;
-    // Empty lines may be more than anybody counts.
+    // A matrix of empty lines may have any number of them: skip the loop.
     let lines = if rows == 0 || cols == 0 {
         0
     } else if fortran {

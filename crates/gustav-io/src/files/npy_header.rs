@@ -9,7 +9,7 @@ use super::npy::damaged;
 // NumPy itself refuses longer headers.
 const LONGEST_HEADER: usize = 10_000;
 
-/// What an element is.
+/// The type of an element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Float,
@@ -63,14 +63,14 @@ impl Array {
             )));
         }
         let text = file.get(start..start + len).ok_or_else(cut)?;
-        // A copy: a mapped file may change once it has been found to be UTF-8.
+        // A copy: a mapped file could change after the check for UTF-8.
         let text = String::from_utf8(text.to_vec());
         let text = text.map_err(|_| damaged("the header is not text"))?;
         Dictionary { rest: &text, whole: &text }.array(start + len)
     }
 }
 
-/// Reads the one dictionary that a header is: no general Python, so nothing can recurse.
+/// Parser of the dictionary of a header: not of general Python, so it cannot recurse.
 struct Dictionary<'a> {
     rest: &'a str,
     whole: &'a str,

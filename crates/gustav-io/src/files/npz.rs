@@ -74,7 +74,7 @@ impl<'a> Archive<'a> {
         let file = self.bytes("format", HEAD)?;
         let array = named("format", Array::parse(&file))?;
         let text = &file[array.data.min(file.len())..];
-        // Either bytes or UTF-32; the names are ASCII.
+        // Bytes or UTF-32; the names are ASCII, so zero bytes can be dropped.
         let name: Vec<u8> = text.iter().copied().filter(|b| *b != 0).collect();
         match &name[..] {
             _ if array.kind != Kind::Text => Err(damaged("the array named format holds no text")),
@@ -142,7 +142,7 @@ fn vector(name: &str, file: &[u8]) -> Result<Array> {
     Ok(array)
 }
 
-/// The matrix in an archive, as CSR; entries stay as they are, unsorted and repeated ones too.
+/// The matrix in an archive, as CSR; entries are unchanged, including unsorted and repeated ones.
 pub(crate) fn read<T: Scalar, I: Index, O: Index>(file: &[u8]) -> Result<Csr<T, I, O>> {
     let mut archive = Archive::open(file)?;
     let (rows, cols) = (archive.rows, archive.cols);
@@ -163,7 +163,7 @@ pub(crate) fn read<T: Scalar, I: Index, O: Index>(file: &[u8]) -> Result<Csr<T, 
             let i = archive.integers::<I>("row", rows as u64)?;
             let j = archive.integers::<I>("col", cols as u64)?;
             let values = archive.values::<T>()?;
-            // The offsets take memory by the row: refuse what cannot be had.
+            // The offsets need memory for every row: fails early if there is too little.
             Buffer::<O>::zeroed(rows.saturating_add(1), "row offsets")?;
             CooView::new(rows, cols, &i, &j, &values).and_then(Csr::from_coo)
         }
@@ -192,7 +192,7 @@ pub(crate) fn write<T: Scalar, I: Index, O: Index>(
     storage: Storage,
 ) -> io::Result<()> {
     let (rows, cols, nnz) = (matrix.nrows(), matrix.ncols(), matrix.nnz());
-    // SciPy wants both index arrays to be of one type, signed.
+    // SciPy requires both index arrays to have the same signed type.
     let narrow = i32::MAX as usize;
     let wide = nnz > narrow || cols > narrow || rows > narrow;
     let mut zip = ZipWriter::new_stream(to);
@@ -205,7 +205,7 @@ pub(crate) fn write<T: Scalar, I: Index, O: Index>(
     };
     let index = if wide { "<i8" } else { "<i4" };
     match storage {
-        // Columns of a matrix are rows of its transpose, which is what the caller gives.
+        // For CSC the caller passes the transpose.
         Storage::Csr | Storage::Csc => {
             array("indices", index, &[nnz], &index_bytes(matrix.indices(), wide)?)?;
             array("indptr", index, &[rows + 1], &index_bytes(matrix.offsets(), wide)?)?;

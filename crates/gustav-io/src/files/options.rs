@@ -1,4 +1,4 @@
-//! What a caller may say about reading and writing.
+//! Options of reading and writing.
 
 use super::format::{Compression, Format};
 use super::header::Symmetry;
@@ -14,7 +14,7 @@ pub enum Values {
     Random(u64),
 }
 
-/// Hears how far reading has come. The library never prints; a command line draws a bar.
+/// Receives progress reports. The library never prints.
 pub trait Progress: Sync {
     /// Reading begins; `total` is the size of the file in bytes.
     fn start(&self, total: u64);
@@ -22,12 +22,12 @@ pub trait Progress: Sync {
     fn advance(&self, bytes: u64);
 }
 
-/// How to read.
+/// Options of reading.
 #[derive(Clone, Copy, Default)]
 pub struct ReadOptions<'a> {
     /// Values for files that hold a pattern only.
     pub values: Values,
-    /// Hears how far reading has come.
+    /// Receives progress reports.
     pub progress: Option<&'a dyn Progress>,
 }
 
@@ -62,17 +62,17 @@ impl Storage {
     }
 }
 
-/// How to write.
+/// Options of writing.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct WriteOptions {
-    /// The format; told by the file's name when not given.
+    /// The format; by default from the file's extension.
     pub format: Option<Format>,
-    /// The compression; told by the file's name when not given.
+    /// The compression; by default from the file's extension.
     pub compression: Option<Compression>,
-    /// Write the pattern only and drop the values. `.smtx` holds no values, so other values
-    /// than ones are refused there without it.
+    /// Writes the pattern only, without values. `.smtx` holds no values: without this option it
+    /// accepts only matrices of ones.
     pub pattern_only: bool,
-    /// Write half of a matrix that has this symmetry, which is checked; Matrix Market alone.
+    /// Writes only half of a matrix with this symmetry, which is checked; only for Matrix Market.
     pub symmetry: Symmetry,
     /// The arrays of a sparse matrix in `.npz`.
     pub storage: Storage,

@@ -13,7 +13,8 @@ pub(crate) fn values<T: Scalar>(values: Values, entries: usize) -> Result<Option
     let Values::Random(seed) = values else { return Ok(None) };
     let mut buffer = Buffer::<T>::zeroed(entries, "values")?;
     parallel::chunks_mut(&mut buffer, RUN, |run, values| {
-        // Each run jumps to its place in one stream, so that threads do not matter.
+        // Each task skips to its position in one random stream, so the values do not depend on the
+        // number of threads.
         let mut stream = Pcg64Mcg::seed_from_u64(seed);
         stream.advance((run * RUN) as u128);
         values.fill_with(|| draw(stream.next_u64()));
@@ -25,7 +26,7 @@ fn draw<T: Scalar>(bits: u64) -> T {
     if T::DTYPE.is_integer() {
         T::from_i64(1 + (bits % 9) as i64)
     } else {
-        // 24 bits are held exactly by f32, so that every type draws the same numbers.
+        // f32 holds 24 bits exactly, so that all types get the same numbers.
         T::from_f64((bits >> 40) as f64 / f64::from(1 << 23) - 1.0)
     }
 }

@@ -1,4 +1,4 @@
-//! Reading: what a file holds decides how it is read.
+//! Reading: the format is detected from the content.
 
 use std::path::Path;
 
@@ -15,8 +15,8 @@ use super::source::{decompress, decompress_head, open};
 use super::text::unexpected;
 use super::{npy, npz, smtx};
 
-/// Reads a sparse matrix from a Matrix Market file with 32-bit indices and default options;
-/// any other file that [`read_csr`] reads is read as well.
+/// Reads a sparse matrix from a Matrix Market file with 32-bit indices and default options; accepts
+/// all formats of [`read_csr`].
 ///
 /// # Errors
 /// As [`read_csr`].
@@ -42,8 +42,8 @@ pub fn read_bytes(path: impl AsRef<Path>) -> Result<Vec<u8>> {
     }
 }
 
-/// Reads a matrix as CSR from a Matrix Market, npz, smtx or npy file. Symmetric and
-/// skew-symmetric files are expanded; of dense files the nonzeros are kept.
+/// Reads a matrix as CSR from a Matrix Market, npz, smtx or npy file. Symmetric and skew-symmetric
+/// files are expanded; of dense files only the nonzeros are stored.
 ///
 /// # Errors
 /// [`Error::Io`] when the file cannot be read; [`Error::Parse`] with line and column or
@@ -60,7 +60,7 @@ pub fn read_csr<T: Scalar, I: Index, O: Index>(
     parse_csr(&bytes, options).map_err(|error| error.in_file(path))
 }
 
-/// Whether a file that begins like this is read.
+/// Whether a file with these first bytes has a supported format.
 fn is_known(head: &[u8]) -> bool {
     Compression::of_content(head) != Compression::None || of_content(head).is_ok()
 }
@@ -144,10 +144,10 @@ pub fn parse_dense<T: Scalar>(bytes: &[u8], options: &ReadOptions<'_>) -> Result
     }
 }
 
-/// Reads what a file says about its matrix, without its entries.
+/// Reads the header of a file, without its entries.
 ///
 /// # Errors
-/// As [`read_csr`], for what stands before the entries.
+/// As [`read_csr`], for the part before the entries.
 pub fn read_header(path: impl AsRef<Path>) -> Result<Header> {
     let path = path.as_ref();
     let bytes = open(path, is_known)?;
@@ -177,10 +177,10 @@ pub fn parse_header(bytes: &[u8]) -> Result<Header> {
     }
 }
 
-// Decompressed bytes to look for a header in; comments may make it longer.
+// Bytes that are decompressed first to parse a header; with comments it may be longer.
 const FIRST_LOOK: u64 = 64 << 10;
 
-/// The header in `text`; `None` when it may lie beyond a text that is not `complete`.
+/// The header in `text`; `None` if `text` is not `complete` and may end before it.
 fn header(text: &[u8], compression: Compression, complete: bool) -> Result<Option<Header>> {
     let format = of_content(text)?;
     let (dense, rows, cols, entries, field, symmetry) = match format {
@@ -206,7 +206,7 @@ fn header(text: &[u8], compression: Compression, complete: bool) -> Result<Optio
     Ok(Some(Header { format, compression, dense, rows, cols, entries, field, symmetry }))
 }
 
-/// The lines above the entries of a Matrix Market file that is there as a whole.
+/// The prologue of a complete Matrix Market file.
 fn complete_prologue(text: &[u8]) -> Result<Prologue> {
     prologue::parse(text, true)?
         .ok_or_else(|| unexpected(text, text.len(), "the size line", "the end of the file"))
@@ -221,7 +221,7 @@ fn sparse<T: Scalar, I: Index, O: Index>(dense: Dense<T>) -> Result<Csr<T, I, O>
     Csr::from_dense(dense.view())
 }
 
-/// A file's content without its compression.
+/// The decompressed content of a file.
 struct Content<'a> {
     bytes: &'a [u8],
     decompressed: Option<Vec<u8>>,
@@ -236,7 +236,7 @@ impl<'a> Content<'a> {
         let decompressed = decompress(bytes, options)?;
         let mut options = *options;
         if decompressed.is_some() {
-            // Progress counts bytes of the file, and these are all read.
+            // Progress counts bytes of the compressed file, and all of these have been read.
             options.progress = None;
         }
         Ok(Content { bytes, decompressed, options })

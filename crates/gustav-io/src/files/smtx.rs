@@ -11,7 +11,7 @@ use super::options::ReadOptions;
 use super::pattern;
 use super::text::{self, shown, unexpected};
 
-/// Rows, columns and nonzeros, and the first byte below their line.
+/// Rows, columns and nonzeros, and the first byte after their line.
 pub(crate) fn sizes(text: &[u8]) -> Result<([u64; 3], usize)> {
     let mut numbers = Numbers { text, at: 0 };
     let mut sizes = [0; 3];
@@ -45,7 +45,8 @@ pub(crate) fn read<T: Scalar, I: Index, O: Index>(
     let ([rows, cols, nnz], body) = sizes(text)?;
     text::check_index::<I>(text, 0, "columns", cols)?;
     O::try_from_usize(nnz as usize, "entries").map_err(|e| text::at(text, 0, e))?;
-    // A number takes a digit and a space: refuse absurd sizes before taking memory.
+    // A number takes at least a digit and a space: absurd sizes are rejected before memory is
+    // allocated.
     let left = (text.len() - body) as u64;
     if rows.saturating_add(nnz) > left / 2 {
         let expected = format!("{rows} + 1 row offsets and {nnz} column indices");

@@ -12,9 +12,9 @@ use memmap2::Mmap;
 use super::format::Compression;
 use super::options::ReadOptions;
 
-// Decompressed text grows by steps of this size at least.
+// Smallest step by which the buffer of decompressed text grows.
 const STEP: usize = 1 << 20;
-// Bytes that tell what a file holds.
+// Bytes that suffice to detect the format.
 const HEAD: u64 = 1 << 10;
 
 /// The whole content of a file.
@@ -33,19 +33,19 @@ impl Deref for Bytes {
     }
 }
 
-/// Opens `path`; what cannot be mapped (a pipe, an empty file) is read, to its end if its first bytes
-/// are `wanted`: a device may have none.
+/// Opens `path`. Files that cannot be mapped (a pipe, an empty file) are read, beyond their first
+/// bytes only if these are `wanted`: a device may be endless.
 pub(crate) fn open(path: &Path, wanted: impl Fn(&[u8]) -> bool) -> Result<Bytes> {
     let failed = |source| Error::Io { path: path.to_path_buf(), action: "read", source };
     let mut file = File::open(path).map_err(failed)?;
     let size = file.metadata().map_err(failed)?.len();
     if size > 0 {
-        // SAFETY: nothing here writes through the mapping. A file that somebody else changes
-        // meanwhile gives other bytes at a second look: no reader rests a write, an unchecked
-        // access or a `str` on what an earlier look found (room for entries is held against the
-        // entries that come, names and headers are copied before they are taken for text), so
-        // such a file ends in an error or in a matrix of old and new entries. A file that is cut
-        // short ends the process with a signal, as for any program that maps its input.
+        // SAFETY: nothing here writes through the mapping. If somebody else changes the file, a
+        // second read may return other bytes. No reader bases a write, an unchecked access or a
+        // `str` on an earlier read (entries are checked against the space allocated for them; names
+        // and headers are copied before they are checked for UTF-8), so such a file gives an error
+        // or a matrix of old and new entries. Truncating the file ends the process with a signal,
+        // as for any program that maps its input.
         if let Ok(map) = unsafe { Mmap::map(&file) } {
             return Ok(Bytes::Mapped(map));
         }
@@ -64,7 +64,7 @@ pub(crate) fn open(path: &Path, wanted: impl Fn(&[u8]) -> bool) -> Result<Bytes>
     Ok(Bytes::Owned(bytes))
 }
 
-/// The content of `bytes` once it is decompressed, or `None` when it is not compressed.
+/// The decompressed content of `bytes`, or `None` if it is not compressed.
 pub(crate) fn decompress(bytes: &[u8], options: &ReadOptions<'_>) -> Result<Option<Vec<u8>>> {
     let compression = Compression::of_content(bytes);
     if compression == Compression::None {
@@ -104,7 +104,7 @@ pub(crate) fn decompress_head(
     }
 }
 
-/// Bytes that report how many of them have been taken.
+/// A reader that reports its progress.
 struct Counted<'a> {
     bytes: &'a [u8],
     options: &'a ReadOptions<'a>,
@@ -124,7 +124,7 @@ pub(crate) enum Stop {
     Memory(Error),
 }
 
-/// Reads up to `limit` bytes, taking memory only as data arrives.
+/// Reads up to `limit` bytes, allocating memory only as data arrives.
 pub(crate) fn read_all(from: &mut impl Read, to: &mut Vec<u8>, limit: u64) -> Result<(), Stop> {
     loop {
         let left = limit - to.len() as u64;
@@ -134,9 +134,9 @@ pub(crate) fn read_all(from: &mut impl Read, to: &mut Vec<u8>, limit: u64) -> Re
         if to.len() == to.capacity() {
             reserve(to).map_err(Stop::Memory)?;
         }
-        let room = ((to.capacity() - to.len()) as u64).min(left);
-        match from.by_ref().take(room).read_to_end(to) {
-            Ok(n) if (n as u64) < room => return Ok(()),
+        let free = ((to.capacity() - to.len()) as u64).min(left);
+        match from.by_ref().take(free).read_to_end(to) {
+            Ok(n) if (n as u64) < free => return Ok(()),
             Ok(_) => {}
             Err(error) => return Err(Stop::Io(error)),
         }

@@ -1,11 +1,11 @@
-//! Numbers in text, eight bytes at a time, and places in text for error messages.
+//! Parsing of numbers, eight bytes at a time, and positions in text for error messages.
 //!
 //! Digits are found and converted within one 64-bit word (SWAR), as described by D. Lemire,
 //! "Number parsing at a gigabyte per second" (Software: Practice and Experience, 2021), §4.
 
 use gustav_core::{Error, Index, Result};
 
-// Tables are statics: indexing a constant array copies it first.
+// Tables are statics: indexing a constant array would copy it first.
 const ZEROS: u64 = 0x3030_3030_3030_3030;
 static POW10: [u64; 9] = [1, 10, 100, 1_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000];
 
@@ -34,14 +34,14 @@ fn load(text: &[u8], at: usize) -> Option<u64> {
     ]))
 }
 
-/// Number of digits that `word` (text with the zeros xored out) begins with.
+/// Number of leading digits of `word` (text xored with "00000000").
 #[inline(always)]
 fn leading_digits(word: u64) -> usize {
     let above_nine = (word & 0x7f7f_7f7f_7f7f_7f7f) + 0x7676_7676_7676_7676;
     (((above_nine | word) & 0x8080_8080_8080_8080).trailing_zeros() / 8) as usize
 }
 
-/// The number that the first `n` > 0 digits of `word` stand for.
+/// The number of the first `n` > 0 digits of `word`.
 #[inline(always)]
 fn convert(word: u64, n: usize) -> u64 {
     const MASK: u64 = 0x0000_00ff_0000_00ff;
@@ -52,8 +52,8 @@ fn convert(word: u64, n: usize) -> u64 {
     high.wrapping_add(low) >> 32
 }
 
-/// Appends the digits at `at` to `number`, at most `8 * WORDS` of them (past 19 the number
-/// wraps); returns how many there were. `None` near the end of the text and when there are more.
+/// Appends the digits at `at` to `number`, at most `8 * WORDS` of them (past 19 the number wraps);
+/// returns how many there were. `None` near the end of the text and if there are more digits.
 #[inline(always)]
 fn digits<const WORDS: usize>(text: &[u8], at: &mut usize, number: &mut u64) -> Option<usize> {
     let mut total = 0;
@@ -75,8 +75,8 @@ fn digits<const WORDS: usize>(text: &[u8], at: &mut usize, number: &mut u64) -> 
     }
 }
 
-/// An unsigned integer of at most 16 digits at `at`; `None` when there is no such thing or
-/// when the end of the text is too near to tell.
+/// An unsigned integer of at most 16 digits at `at`; `None` if there is none or if the end of the
+/// text is too near.
 #[inline(always)]
 pub(crate) fn unsigned(text: &[u8], at: &mut usize) -> Option<u64> {
     let mut number = 0;
@@ -93,8 +93,8 @@ pub(crate) fn signed(text: &[u8], at: &mut usize) -> Option<i64> {
     Some(if negative { -magnitude } else { magnitude })
 }
 
-/// A decimal number, correctly rounded; `None` for what the caller should look at with care
-/// (the end of the text, very long numbers, `nan`, `inf`, overflow, things that are no number).
+/// A decimal number, correctly rounded; `None` for all cases that need the careful parser (the end
+/// of the text, very long numbers, `nan`, `inf`, overflow, other text).
 #[inline(always)]
 pub(crate) fn real(text: &[u8], at: &mut usize) -> Option<f64> {
     let start = *at;
@@ -127,8 +127,8 @@ pub(crate) fn real(text: &[u8], at: &mut usize) -> Option<f64> {
     {
         return Some(if negative { -magnitude } else { magnitude });
     }
-    // A copy: the parser trusts what it has looked at, and a mapped file may change. The digits
-    // and the sign, the point and the exponent above are 59 bytes at most.
+    // A copy: the parser relies on text that does not change, and a mapped file may. Sign, digits,
+    // point and exponent as parsed above take 59 bytes at most.
     let mut token = [0; 64];
     let token = token.get_mut(..*at - start)?;
     token.copy_from_slice(&text[start..*at]);
@@ -139,7 +139,7 @@ pub(crate) fn real(text: &[u8], at: &mut usize) -> Option<f64> {
 #[inline(always)]
 fn scaled(mantissa: u64, exponent: i64) -> Option<f64> {
     let power = exponent.unsigned_abs() as usize;
-    // Clinger's fast path: both operands are exact, so one rounding is all there is.
+    // Clinger's fast path: both operands are exact, so there is only one rounding.
     if mantissa <= 1 << 53 && power < EXACT.len() {
         let (mantissa, scale) = (mantissa as f64, EXACT[power]);
         return Some(if exponent < 0 { mantissa / scale } else { mantissa * scale });
@@ -149,8 +149,8 @@ fn scaled(mantissa: u64, exponent: i64) -> Option<f64> {
     if exponent >= 0 {
         return Some((u128::from(mantissa) * u128::from(five)) as f64 * power_of_two(exponent));
     }
-    // With both top bits set the quotient has at least 63 bits, more than rounding looks at;
-    // a remainder only matters in that it is one, so it may stand in the last bit.
+    // With both top bits set the quotient has at least 63 bits, more than rounding needs; of the
+    // remainder only whether it is zero matters, so one (sticky) bit represents it.
     let (up, down) = (mantissa.leading_zeros(), five.leading_zeros());
     let (dividend, divisor) = (u128::from(mantissa << up) << 63, u128::from(five << down));
     let (quotient, remainder) = (dividend / divisor, dividend % divisor);
@@ -165,7 +165,7 @@ fn power_of_two(exponent: i64) -> f64 {
 }
 
 /// Line and column of byte `at`, both counted from 1.
-pub(crate) fn place(text: &[u8], at: usize) -> (u64, u64) {
+pub(crate) fn line_and_column(text: &[u8], at: usize) -> (u64, u64) {
     let before = &text[..at.min(text.len())];
     let line_start = before.iter().rposition(|b| *b == b'\n').map_or(0, |p| p + 1);
     (newlines(before) as u64 + 1, (before.len() - line_start) as u64 + 1)
@@ -173,11 +173,11 @@ pub(crate) fn place(text: &[u8], at: usize) -> (u64, u64) {
 
 /// Number of line ends.
 pub(crate) fn newlines(text: &[u8]) -> usize {
-    // Short runs of one-byte counters become vector instructions.
+    // One-byte counters over short chunks: the compiler vectorises them.
     text.chunks(128).map(|run| run.iter().map(|b| u8::from(*b == b'\n')).sum::<u8>() as usize).sum()
 }
 
-/// What stands at `at`: a token in quotes, or the end of the line or of the file.
+/// The text at `at` for a message: a token in quotes, or the end of the line or of the file.
 pub(crate) fn shown(text: &[u8], at: usize) -> String {
     const LONGEST: usize = 40;
     let rest = &text[at.min(text.len())..];
@@ -192,19 +192,19 @@ pub(crate) fn shown(text: &[u8], at: usize) -> String {
     }
 }
 
-/// Bytes of the text as a text of its own, with what is not ASCII written out.
+/// Bytes of the text as a string, with other than ASCII characters escaped.
 pub(crate) fn owned(token: &[u8]) -> String {
-    // Byte by byte: what a mapped file holds may cease to be UTF-8 while it is looked at.
+    // Byte by byte: a mapped file may change, so it must not be taken for UTF-8.
     token.escape_ascii().to_string()
 }
 
-/// `error` with the line and column of byte `at`.
+/// Adds the line and column of byte `at` to `error`.
 pub(crate) fn at(text: &[u8], at: usize, error: Error) -> Error {
-    let (line, column) = place(text, at);
+    let (line, column) = line_and_column(text, at);
     error.at(format!("line {line}, column {column}"))
 }
 
-/// Checks that `I` holds indices below `size`, a number of `what` that stands at byte `at`.
+/// Checks that `I` holds indices below `size`, the number of `what` at byte `at`.
 pub(crate) fn check_index<I: Index>(
     text: &[u8],
     at: usize,
@@ -225,7 +225,7 @@ pub(crate) fn unexpected(
     expected: impl Into<String>,
     found: impl Into<String>,
 ) -> Error {
-    let (line, column) = place(text, at);
+    let (line, column) = line_and_column(text, at);
     Error::Parse { path: None, line, column, expected: expected.into(), found: found.into() }
 }
 

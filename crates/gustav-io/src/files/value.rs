@@ -1,4 +1,5 @@
-//! Numbers from files as scalars: integers exactly or not at all, reals rounded to nearest.
+//! Conversion of numbers in files to scalars: integers exactly or not at all, reals rounded to
+//! nearest.
 
 use gustav_core::{DType, Scalar};
 
@@ -27,7 +28,7 @@ fn exact_wide<T: Scalar>(value: i128) -> Option<T> {
     match i64::try_from(value) {
         Ok(narrow) => exact(narrow),
         Err(_) if T::DTYPE.is_integer() => None,
-        // Beyond 2^127 a cast back would saturate and prove nothing.
+        // Beyond 2^127 a cast back would saturate, so the comparison would be meaningless.
         Err(_) => {
             let scalar = T::from_f64(value as f64);
             let back = scalar.to_f64();
@@ -64,7 +65,7 @@ pub(crate) fn nearest_of_decimal<T: Scalar>(value: f64) -> Option<T> {
             let normal = value == 0.0 || value.abs() >= f64::from(f32::MIN_POSITIVE);
             if on_midpoint || !normal { None } else { nearest(value) }
         }
-        // Past 2^53 the f64 may stand for another integer than the text.
+        // Near and above 2^53 the f64 may be another integer than the text.
         DType::I32 | DType::I64 if value.abs() >= 9e15 => None,
         _ => nearest(value),
     }
@@ -72,7 +73,7 @@ pub(crate) fn nearest_of_decimal<T: Scalar>(value: f64) -> Option<T> {
 
 /// An integer written in full.
 pub(crate) fn integer<T: Scalar>(token: &[u8]) -> Result<T, Bad> {
-    // A copy: a mapped file may change once it has been found to be UTF-8.
+    // A copy: a mapped file could change after the check for UTF-8.
     let text = String::from_utf8(token.to_vec()).map_err(|_| Bad::Syntax)?;
     let digits = text.strip_prefix(['+', '-']).unwrap_or(&text);
     if digits.is_empty() || !digits.bytes().all(|b| b.is_ascii_digit()) {
@@ -84,7 +85,7 @@ pub(crate) fn integer<T: Scalar>(token: &[u8]) -> Result<T, Bad> {
 
 /// A decimal number, `nan`, `inf` or `infinity`, in any case and with any sign.
 pub(crate) fn real<T: Scalar>(token: &[u8]) -> Result<T, Bad> {
-    // A copy: the parser of floats trusts what it has looked at, and a mapped file may change.
+    // A copy: the parser relies on text that does not change, and a mapped file may.
     let token = &token.to_vec()[..];
     if T::DTYPE.is_integer()
         && let Ok(value) = integer(token)
@@ -102,7 +103,7 @@ pub(crate) fn real<T: Scalar>(token: &[u8]) -> Result<T, Bad> {
         return Err(Bad::Range);
     }
     if T::DTYPE == DType::F32 {
-        // Straight to f32: rounding to f64 first could round twice.
+        // Directly to f32: by way of f64 the value would be rounded twice.
         let value = fast_float2::parse::<f32, _>(unsigned).map_err(|_| Bad::Syntax)?;
         return if value.is_infinite() && wide.is_finite() {
             Err(Bad::Range)

@@ -1,4 +1,4 @@
-//! Writing: the name of a file decides what it becomes, unless the caller does.
+//! Writing: the format is given by the options or by the extension of the file.
 
 use std::path::Path;
 
@@ -14,13 +14,13 @@ use super::{atomic, npy, npz, smtx};
 /// with `.gz` or `.zst` for compression. Numbers are written in the shortest form that reads back
 /// the same.
 ///
-/// The file appears whole or not at all: it is written under a temporary name in the same
-/// folder, synced and renamed, and a file that was there before stays until then.
+/// The file appears whole or not at all: it is written under a temporary name in the same folder,
+/// synced and renamed; an existing file stays until then.
 ///
 /// # Errors
-/// [`Error::Io`] when the file cannot be written; [`Error::Argument`] when the name or the
-/// format does not suit, or the matrix lacks the symmetry; [`Error::Unsupported`] when the format
-/// cannot hold the values.
+/// [`Error::Io`] when the file cannot be written; [`Error::Argument`] when the name or the format
+/// does not fit the matrix, or the matrix lacks the symmetry; [`Error::Unsupported`] when the
+/// format cannot hold the values.
 pub fn write_csr<T: Scalar, I: Index, O: Index>(
     path: impl AsRef<Path>,
     matrix: CsrView<'_, T, I, O>,
@@ -44,7 +44,7 @@ pub fn write_csr<T: Scalar, I: Index, O: Index>(
                     problem: "values other than 1".into(),
                     backend: "smtx".into(),
                     reason: "the format holds the pattern only".into(),
-                    nearest: "npz or Matrix Market, or ask for the pattern only".into(),
+                    nearest: "npz or Matrix Market, or the pattern only".into(),
                 });
             }
             atomic::write(path, compression, |to| smtx::write(to, matrix))
@@ -112,7 +112,7 @@ pub fn write_dense<T: Scalar>(
     }
 }
 
-/// Refuses what the format has no place for.
+/// Checks that the format supports the options.
 fn check(format: Format, options: &WriteOptions) -> Result<()> {
     let refused = |what: &str, format: &str| Error::Argument {
         name: "write options",
@@ -135,6 +135,6 @@ fn target(path: &Path, options: &WriteOptions) -> Result<(Format, Compression)> 
         (None, Ok((format, _))) => *format,
         (None, Err(_)) => return by_name,
     };
-    let told = by_name.map(|(_, compression)| compression).unwrap_or_default();
-    Ok((format, options.compression.unwrap_or(told)))
+    let compression = by_name.map(|(_, compression)| compression).unwrap_or_default();
+    Ok((format, options.compression.unwrap_or(compression)))
 }

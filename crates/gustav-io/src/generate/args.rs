@@ -1,10 +1,10 @@
-//! The arguments of a description: numbers and dimensions between commas.
+//! Parsing of the arguments of a description: numbers and dimensions separated by commas.
 
 use std::str::FromStr;
 
 use gustav_core::{Error, IndexType, Result};
 
-/// What is left to read of a description.
+/// The arguments that are not parsed yet.
 pub(crate) struct Args<'a> {
     whole: &'a str,
     rest: Option<&'a str>,
@@ -57,7 +57,7 @@ impl<'a> Args<'a> {
         self.parse(text, what)
     }
 
-    /// A size of at most `most`, which is the number of `of`.
+    /// A size of at most `most`, the number of `of`.
     pub fn size_up_to(&mut self, what: &str, most: usize, of: &str) -> Result<usize> {
         let size = self.size(what)?;
         if size <= most {
@@ -82,7 +82,7 @@ impl<'a> Args<'a> {
         self.rest.is_none()
     }
 
-    /// Checks that nothing is left.
+    /// Checks that all arguments were parsed.
     pub fn end(&self) -> Result<()> {
         match self.rest {
             None => Ok(()),

@@ -50,7 +50,7 @@ impl Family for Banded {
     fn entries(&self) -> Option<u128> {
         let n = self.n as u128;
         let half = (self.half as u128).min(n.saturating_sub(1));
-        // What the first and the last `half` rows lack, taken off the full band.
+        // The full band minus the elements that the first and the last `half` rows lack.
         Some((n * half).saturating_mul(2).saturating_sub(half * (half + 1)).saturating_add(n))
     }
 

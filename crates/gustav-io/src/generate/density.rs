@@ -1,4 +1,4 @@
-//! What the families have in common that leave a share of a dense matrix's elements.
+//! Arguments of the families that keep a random fraction of the elements of a dense matrix.
 
 use std::fmt::Display;
 
@@ -6,14 +6,14 @@ use gustav_core::Result;
 
 use super::args::Args;
 
-/// A shape and the share of its elements that are zero.
+/// A shape and the fraction of its elements that are zero.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Density {
     /// Rows.
     pub nrows: usize,
     /// Columns.
     pub ncols: usize,
-    /// Expected share of elements that are zero, in [0, 1].
+    /// Expected fraction of elements that are zero, in [0, 1].
     pub sparsity: f64,
 }
 
@@ -27,7 +27,7 @@ impl Density {
         (self.nrows, self.ncols)
     }
 
-    /// Entries to expect.
+    /// Expected number of entries.
     pub(crate) fn entries(&self) -> Option<u128> {
         let elements = self.nrows as u128 * self.ncols as u128;
         Some((elements as f64 * (1.0 - self.sparsity)) as u128)

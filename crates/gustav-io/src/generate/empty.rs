@@ -17,7 +17,7 @@ pub struct Empty {
     pub ncols: usize,
     /// Entries of a row that is not empty.
     pub per_row: usize,
-    /// Expected share of empty rows, in [0, 1].
+    /// Expected fraction of empty rows, in [0, 1].
     pub share: f64,
 }
 

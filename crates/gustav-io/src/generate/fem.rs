@@ -8,8 +8,8 @@ use super::args::{Args, product};
 use super::rows::{Pattern, pattern};
 use super::{Family, Grid27, Kind};
 
-/// The 27-point stencil with a dense block of `dof` × `dof` for every pair of nodes, the
-/// unknowns of a node numbered one after another: runs of `dof` rows share their columns.
+/// The 27-point stencil with a dense block of `dof` × `dof` for every pair of nodes, the unknowns
+/// of a node numbered one after another: each group of `dof` consecutive rows has the same columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fem {
     /// The nodes.

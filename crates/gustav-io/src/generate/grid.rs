@@ -97,7 +97,7 @@ impl Grid27 {
         product("grid points", &[self.nx, self.ny, self.nz])
     }
 
-    /// Number of pairs of neighbours, order counting, every point paired with itself too.
+    /// Number of ordered pairs of neighbours, including every point with itself.
     pub(super) fn pairs(&self) -> u128 {
         let along = |n: usize| (3 * n as u128).saturating_sub(2);
         along(self.nx).saturating_mul(along(self.ny)).saturating_mul(along(self.nz))

@@ -25,7 +25,7 @@ pub struct Hubs {
 }
 
 impl Hubs {
-    /// The number of long rows before row `row`, spread with their gaps as equal as can be.
+    /// The number of long rows before row `row`; gaps between long rows are as equal as possible.
     fn before(&self, row: usize) -> u128 {
         let hubs = self.hubs.min(self.nrows) as u128;
         (row as u128 * hubs + self.nrows as u128 / 2) / (self.nrows as u128).max(1)

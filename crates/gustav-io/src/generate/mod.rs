@@ -1,14 +1,14 @@
-//! Matrices made from a description: seeded, parallel, and the same on every machine and for
-//! any number of threads.
+//! Matrices generated from a description: seeded, in parallel, and the same on every machine and
+//! for any number of threads.
 //!
-//! How that is kept: every row (or fixed run of entries) draws from a PCG stream of its own,
-//! seeded by a hash of seed, purpose and number; only integer arithmetic and the correctly
-//! rounded operations + − × ÷ √ are used, never library functions whose last digit differs
-//! between platforms. Columns and values come from different streams, so that a matrix has the
-//! same pattern in every scalar type. All matrices are canonical: columns of every row increase.
+//! For that, every row (or fixed number of consecutive entries) draws from a PCG stream of its own,
+//! seeded by a hash of seed, purpose and number; only integer arithmetic and the correctly rounded
+//! operations + − × ÷ √ are used, never library functions whose last digit differs between
+//! platforms. Columns and values come from different streams, so that a matrix has the same pattern
+//! for all scalar types. All matrices are canonical: columns of every row increase.
 //!
-//! Values have magnitudes uniform in [0.5, 1.5) and random signs; in the integer types
-//! magnitudes are 1 to 9.
+//! Values have magnitudes uniform in [0.5, 1.5) and random signs; for integer types magnitudes are
+//! 1 to 9.
 //!
 //! ```
 //! use gustav_io::generate::Generator;
@@ -59,14 +59,14 @@ pub use uniform::Uniform;
 use args::Args;
 use rows::Pattern;
 
-/// What a family of matrices is called and takes.
+/// Name and arguments of a family of matrices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Kind {
     /// The name before the colon.
     pub name: &'static str,
     /// The whole description with its arguments in capitals; optional ones in brackets.
     pub usage: &'static str,
-    /// One line on what comes out.
+    /// One line about the matrix.
     pub about: &'static str,
 }
 
@@ -80,7 +80,7 @@ trait Family: Display + Sized + Sync {
     /// # Errors
     /// [`Error::Overflow`] when they do not fit 64 bits.
     fn shape(&self) -> Result<(usize, usize)>;
-    /// The number of entries, or what is expected on average; `None` when only building tells.
+    /// The number of entries, or its expectation; `None` if it is known only after building.
     fn entries(&self) -> Option<u128>;
     /// Row offsets and column indices. Index types have been checked against the shape and
     /// the expected entries.
@@ -89,7 +89,7 @@ trait Family: Display + Sized + Sync {
 
 macro_rules! generators {
     ($($(#[$doc:meta])* $family:ident,)*) => {
-        /// A matrix to be made, as `KIND:ARGUMENTS`; see [`Generator::KINDS`].
+        /// A description of a matrix, as `KIND:ARGUMENTS`; see [`Generator::KINDS`].
         #[non_exhaustive]
         #[derive(Clone, Debug, PartialEq)]
         pub enum Generator {
@@ -108,8 +108,8 @@ macro_rules! generators {
                 match self { $(Generator::$family(f) => f.shape(),)* }
             }
 
-            /// The number of entries, or the number expected on average; `None` when only
-            /// building tells.
+            /// The number of entries, or its expectation; `None` if it is known only after
+            /// building.
             pub fn entries(&self) -> Option<u128> {
                 match self { $(Generator::$family(f) => f.entries(),)* }
             }
@@ -181,7 +181,7 @@ generators! {
 }
 
 impl Generator {
-    /// Makes the matrix.
+    /// Builds the matrix.
     ///
     /// # Errors
     /// [`Error::Overflow`] when columns or entries do not fit the index types,

@@ -42,7 +42,7 @@ impl Family for PowerLaw {
         if shortest == 0 {
             return Err(args.error("SHORTEST must be above 0"));
         }
-        // The density of an exponent of 1 has no finite sum; 1.01 is its practical neighbour.
+        // For an exponent of 1 the distribution is not normalisable; 1.01 is close to it.
         Ok(PowerLaw { nrows, ncols, shortest, exponent: args.real("EXPONENT", 1.01..=100.0)? })
     }
 

@@ -9,15 +9,15 @@ use super::rows::Pattern;
 use super::stream::{Purpose, Stream};
 use super::{Family, Kind};
 
-/// Edges that share a stream.
+/// Edges drawn from one stream.
 const RUN: usize = 1 << 14;
-/// The largest scale: an edge's two ends fit 64 bits.
+/// The largest scale: both ends of an edge fit in 64 bits.
 const MAX_SCALE: usize = 32;
 
 /// A graph of 2^`scale` vertices. Each of `edge_factor`·2^`scale` edges falls into a quadrant of
 /// the matrix with the probabilities `quadrants` (upper left, upper right, lower left, lower
-/// right), then into a quadrant of that, down to one element. Repeated edges are kept once;
-/// vertices are not renamed, so that the heavy ones come first.
+/// right), then into a quadrant of that, down to one element. Repeated edges are stored once;
+/// vertices are not renumbered, so those of high degree come first.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rmat {
     /// Logarithm of the number of vertices, at most 32.
@@ -36,12 +36,12 @@ impl Rmat {
         (self.edge_factor as u128) << self.scale
     }
 
-    /// Row and column of one edge, side by side in one number.
+    /// Row and column of one edge, packed in one number.
     fn edge(&self, stream: &mut Stream, bounds: [u64; 3]) -> u64 {
         let (mut row, mut col) = (0, 0);
         for level in 0..self.scale {
             let draw = stream.bits() >> 32;
-            // Past a: right or lower; past b: lower; past c: lower right.
+            // A draw above a: not upper left; above a + b: lower; above a + b + c: lower right.
             let lower = u64::from(draw >= bounds[1]);
             let right = u64::from(draw >= bounds[0]) - lower + u64::from(draw >= bounds[2]);
             let bit = self.scale - 1 - level;
@@ -94,7 +94,7 @@ impl Family for Rmat {
     }
 
     fn entries(&self) -> Option<u128> {
-        // Only an upper bound is known, and it is not far off unless the graph is dense.
+        // An upper bound, which is close unless the graph is dense.
         (self.scale >= 16).then(|| self.edges())
     }
 

@@ -10,7 +10,7 @@ use super::rows::{Pattern, pattern};
 use super::stream::{Purpose, hash};
 use super::{Family, Kind};
 
-/// Crossings on an `nx` × `ny` grid, each street between two neighbours kept with probability
+/// Crossings on an `nx` × `ny` grid, each street between two neighbours present with probability
 /// 0.7: planar, symmetric pattern, no diagonal, mean degree 2.8 inside, long detours. x runs
 /// fastest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,7 +53,7 @@ impl Family for Road {
 
     fn pattern<I: Index, O: Index>(&self, seed: u64) -> Result<Pattern<I, O>> {
         let Road { nx, ny } = *self;
-        // Both ends ask for the street by the lower one's number: even along x, odd along y.
+        // A street is identified by the number of its lower end: even along x, odd along y.
         let street = |lower: usize, along_y: bool| {
             let number = (lower as u64).wrapping_mul(2) | u64::from(along_y);
             hash(seed, Purpose::Edges, number) < KEPT

@@ -1,10 +1,10 @@
-//! Patterns made row by row, in parallel.
+//! Patterns generated row by row, in parallel.
 
 use gustav_core::{Buffer, Index, Result, buffer::try_vec, parallel};
 
 use super::stream::{Purpose, Stream};
 
-/// Rows that one task makes.
+/// Rows of one parallel task.
 const CHUNK: usize = 512;
 
 /// Row offsets and column indices.
@@ -16,8 +16,8 @@ pub(crate) struct Pattern<I: Index, O: Index> {
 /// Appends the columns of a row, given its number and its own stream.
 pub(crate) type Row<'a> = dyn Fn(usize, &mut Stream, &mut Vec<usize>) + Sync + 'a;
 
-/// The pattern whose row `r` has the columns that `row(r, stream, columns)` appends, where the
-/// stream belongs to the row alone.
+/// The pattern whose row `r` has the columns that `row(r, stream, columns)` appends, with a stream
+/// of its own for every row.
 ///
 /// # Errors
 /// [`Error::Overflow`](gustav_core::Error::Overflow) when the entries do not fit the offsets,
@@ -29,7 +29,7 @@ pub(crate) fn pattern<I: Index, O: Index>(
     row: &Row<'_>,
 ) -> Result<Pattern<I, O>> {
     let mut offsets = try_vec::<O>(nrows.saturating_add(1), "row offsets")?;
-    // Refused here when there is not enough, before the chunks are made.
+    // Fails here if there is too little memory, before the chunks are generated.
     let expected = entries.map_or(0, |n| usize::try_from(n).unwrap_or(usize::MAX));
     drop(try_vec::<I>(expected, "column indices")?);
     let chunks: Vec<(Vec<usize>, Vec<I>)> = parallel::map(nrows.div_ceil(CHUNK), |chunk| {

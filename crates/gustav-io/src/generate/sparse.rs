@@ -10,7 +10,7 @@ use super::rows::{Pattern, pattern};
 use super::stream::Stream;
 use super::{Family, Kind};
 
-/// Every element is an entry with probability 1 − sparsity, on its own.
+/// Every element is an entry with probability 1 − sparsity, independently of the others.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Sparse(pub Density);
 
@@ -59,7 +59,7 @@ struct Gaps {
 }
 
 impl Gaps {
-    /// Longer gaps are drawn piece by piece: the distribution has no memory.
+    /// Longer gaps are drawn as a sum: the geometric distribution is memoryless.
     const LENGTH: usize = 256;
 
     fn new(sparsity: f64) -> Self {
@@ -72,7 +72,7 @@ impl Gaps {
         Gaps { table: (0..Self::LENGTH).map(probability).collect() }
     }
 
-    /// A gap; `limit` and above all mean that the row has ended.
+    /// Draws a gap; values of at least `limit` mean that the row has ended.
     fn draw(&self, stream: &mut Stream, limit: usize) -> usize {
         let mut gap = 0;
         while gap < limit {

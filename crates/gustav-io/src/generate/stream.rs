@@ -1,10 +1,11 @@
-//! Random streams that do not depend on the machine, the number of threads, or the release of
-//! a library: PCG (O'Neill 2014) seeded by SplitMix64, and our own ways to use its bits.
+//! Random streams that do not depend on the machine, the number of threads, or the release of a
+//! library: PCG (O'Neill 2014) seeded by SplitMix64, with conversions of its bits that are defined
+//! here.
 
 use rand::Rng;
 use rand_pcg::Pcg64Mcg;
 
-/// What a stream is for; streams of different purposes are independent.
+/// The purpose of a stream; streams of different purposes are independent.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Purpose {
     Columns,
@@ -24,7 +25,7 @@ fn mix(z: u64) -> u64 {
 
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// 64 random bits that belong to a seed, a purpose and a number.
+/// 64 random bits for a seed, a purpose and a number.
 pub(crate) fn hash(seed: u64, purpose: Purpose, number: u64) -> u64 {
     let seed = mix(seed.wrapping_add(GOLDEN)) ^ mix((purpose as u64 + 1).wrapping_mul(GOLDEN));
     mix(seed.wrapping_add(number.wrapping_mul(GOLDEN)))
@@ -52,7 +53,7 @@ impl Stream {
         (self.bits() >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
     }
 
-    /// Appends `wanted` distinct numbers below `bound`, increasing; every set is as likely.
+    /// Appends `wanted` distinct numbers below `bound`, increasing; all sets are equally likely.
     pub fn distinct(&mut self, wanted: usize, bound: usize, out: &mut Vec<usize>) {
         let start = out.len();
         let wanted = wanted.min(bound);
@@ -94,8 +95,8 @@ fn dedup_from(list: &mut Vec<usize>, start: usize) {
     list.truncate(kept);
 }
 
-/// xʸ for x ≥ 0 and y ≥ 0 by multiplications and square roots alone, which every machine
-/// rounds alike; 2⁻³² of y is the finest step.
+/// xʸ for x ≥ 0 and y ≥ 0 by multiplications and square roots alone, which all machines round
+/// alike; y is truncated to a multiple of 2⁻³².
 pub(crate) fn power(x: f64, y: f64) -> f64 {
     let whole = y.floor();
     let mut result = 1.0;

@@ -4,7 +4,7 @@ use gustav_core::{Buffer, Result, Scalar, parallel};
 
 use super::stream::{Purpose, Stream};
 
-/// Entries that share a stream.
+/// Entries drawn from one stream.
 const RUN: usize = 4096;
 
 /// `len` values of either sign: magnitudes uniform in [0.5, 1.5), rounded; for integers in 1..=9.
@@ -27,6 +27,7 @@ fn draw<T: Scalar>(stream: &mut Stream) -> T {
         return T::from_i64(if negative { -magnitude } else { magnitude });
     }
     let magnitude = 0.5 + (bits >> 11) as f64 * (1.0 / (1u64 << 53) as f64);
-    // By way of the type of sums: what f64 to 16 bits in one step gives depends on the processor.
+    // By way of the type of sums: a conversion from f64 to 16 bits in one step depends on the
+    // processor.
     T::from_accum(T::Accum::from_f64(if negative { -magnitude } else { magnitude }))
 }

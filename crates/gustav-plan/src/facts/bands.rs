@@ -2,8 +2,8 @@
 
 use gustav_core::{Index, PatternView};
 
-/// Bands of columns, the same for most rows: a stencil on a grid has one for every plane (or
-/// line) of the grid that it reaches.
+/// Bands of columns that most rows have in common: a stencil on a grid has one for every plane (or
+/// line) of the grid that it covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Bands {
     /// Bands of a row.
@@ -14,13 +14,13 @@ pub struct Bands {
     pub width: usize,
 }
 
-// Rows looked at.
+// Rows in the sample.
 const SAMPLE: usize = 128;
 // Most bands of a row.
 const MOST: usize = 5;
 
 impl Bands {
-    /// The bands that at least half of the sampled rows have, if there are such.
+    /// The bands that at least half of the sampled rows have, if any.
     pub fn new<I: Index, O: Index>(a: &PatternView<'_, I, O>) -> Option<Self> {
         let step = a.nrows().div_ceil(SAMPLE).max(1);
         let sample = || (0..a.nrows()).step_by(step);

@@ -1,5 +1,5 @@
-//! Which cache lines of a column of B the rows of A read (the study of row permutations, §III-B):
-//! its bit masks, stored as lists of the bits that are set.
+//! The cache lines of a column of B that each row of A reads (the study of row permutations,
+//! §III-B). The study has a bit mask for each row; here the set bits are stored as lists.
 
 use gustav_core::buffer::try_vec;
 use gustav_core::parallel::Shared;
@@ -8,11 +8,11 @@ use gustav_core::{Buffer, Error, Index, IndexType, PatternView, Result, parallel
 // Rows of one task.
 const ROWS: usize = 1 << 10;
 
-/// Columns in lines of one width.
+/// Maps columns to cache lines.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Line {
     width: usize,
-    // Of widths that are powers of two.
+    // log2 of the width, if it is a power of two.
     shift: Option<u32>,
 }
 
@@ -48,7 +48,8 @@ impl Line {
         full + usize::from(full * self.width < columns)
     }
 
-    /// The distinct lines of a row's columns, rising. `scratch` is for rows that are not sorted.
+    /// The distinct lines of a row's columns, ascending. `scratch` is used for rows that are not
+    /// sorted.
     #[inline(always)]
     pub fn each<I: Index>(
         self,
@@ -74,7 +75,7 @@ impl Line {
     }
 }
 
-/// For each row, the distinct cache lines that it reads of a column of B, rising.
+/// For each row, the distinct cache lines of a column of B that it reads, ascending.
 #[derive(Clone, Debug)]
 pub struct CacheLines {
     count: usize,
@@ -137,23 +138,24 @@ impl CacheLines {
         self.count
     }
 
-    /// Requests of all rows together: one request is one (row, line).
+    /// Requests of all rows together: one request is one (row, line) pair.
     pub fn requests(&self) -> usize {
         self.lines.len()
     }
 
-    /// The lines of a row, rising.
+    /// The lines of a row, ascending.
     pub fn row(&self, row: usize) -> &[u32] {
         &self.lines[self.offsets[row]..self.offsets[row + 1]]
     }
 
-    /// Hamming distance between the masks of two rows: lines that one of them reads alone.
+    /// Hamming distance between the masks of two rows: the number of lines that only one of them
+    /// reads.
     pub fn distance(&self, r: usize, s: usize) -> usize {
         distance(self.row(r), self.row(s))
     }
 }
 
-/// Elements that only one of two rising lists has.
+/// The number of elements that only one of two ascending lists has.
 pub(crate) fn distance<T: Ord + Copy>(a: &[T], b: &[T]) -> usize {
     let (mut i, mut j, mut both) = (0, 0, 0);
     while i < a.len() && j < b.len() {
@@ -183,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_distinct_and_rise_in_unsorted_rows_too() {
+    fn lines_are_distinct_and_ascending_for_unsorted_rows_too() {
         let a = matrix(&[&[0, 1, 31, 32, 95], &[95, 3, 40, 2, 95], &[]], 100);
         let lines = CacheLines::new(&a.pattern().view(), 32).unwrap();
         assert_eq!((lines.rows(), lines.count(), lines.requests()), (3, 4, 6));

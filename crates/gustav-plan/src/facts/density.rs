@@ -1,8 +1,8 @@
-//! Where the nonzeros of a matrix lie, as a picture shows it.
+//! A density plot of a matrix.
 
 use gustav_core::{Index, PatternView};
 
-/// The matrix counted into a grid of bins.
+/// A histogram of the nonzeros over a grid of bins.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Density {
     /// Bins from top to bottom.
@@ -10,13 +10,13 @@ pub struct Density {
     /// Bins from left to right.
     pub across: usize,
     counts: Vec<u64>,
-    // Cells of the matrix in one bin, at least 1.
+    // Positions of the matrix in one bin, at least 1.
     cells: f64,
 }
 
 impl Density {
-    /// Counts `a` into at most `most` × `most` bins with the shape of the matrix, one bin a
-    /// cell when it is small. `stretch` is how much taller than wide a bin is drawn.
+    /// Counts `a` into at most `most` × `most` bins in the proportions of the matrix, one bin for
+    /// each position when it is small. `stretch` is the height ÷ width of a bin as drawn.
     pub fn new<I: Index, O: Index>(a: &PatternView<'_, I, O>, most: usize, stretch: usize) -> Self {
         let (rows, cols) = (a.nrows(), a.ncols());
         let longer = rows.max(cols).max(1) as f64;
@@ -37,15 +37,16 @@ impl Density {
         Density { down, across, counts, cells }
     }
 
-    /// The shades as digits, 0 for an empty bin and 1 to 9 for others, a line of bins a string.
+    /// The shades as digits, 0 for an empty bin and 1 to 9 for others; one string for each line of
+    /// bins.
     pub fn digits(&self) -> Vec<String> {
         let digit = |shade: f64| char::from(b'0' + (9.0 * shade).ceil() as u8);
         let line = |i| (0..self.across).map(|j| digit(self.shade(i, j))).collect();
         (0..self.down).map(line).collect()
     }
 
-    /// How full a bin is, from 0 (empty) to 1 (every cell), on a logarithmic scale: a bin with
-    /// a single nonzero among millions of cells still shows.
+    /// How full a bin is, from 0 (empty) to 1 (every position), on a logarithmic scale, so that a
+    /// single nonzero among millions of positions is visible.
     pub fn shade(&self, down: usize, across: usize) -> f64 {
         match self.counts[down * self.across + across] {
             0 => 0.0,

@@ -1,19 +1,19 @@
-//! Row lengths in bins, as a backend counts them on its device.
+//! Histogram of row lengths, counted by a backend on its device.
 
-/// Bits of the lengths that have a bin of their own.
+/// Lengths with up to this many bits have a bin each.
 pub const EXACT_BITS: u32 = 6;
-/// Bits of the bins of an octave of longer lengths.
+/// log2 of the bins for every power of two of longer lengths.
 pub const OCTAVE_BITS: u32 = 3;
 /// Number of bins.
 pub const BINS: usize = (1 << EXACT_BITS) + ((48 - EXACT_BITS as usize) << OCTAVE_BITS);
-/// Cuts are at powers of two: 2⁵ and up.
+/// log2 of the first cut length; cut lengths are powers of two.
 pub const FIRST_CUT_BITS: u32 = 5;
-/// Number of cuts counted.
+/// Number of cut lengths counted.
 pub const CUTS: usize = 8;
-/// Numbers of a count, see [`RowLengths::new`].
+/// Length of the array of counts, see [`RowLengths::new`].
 pub const COUNTS: usize = BINS + 2 * CUTS + 1;
 
-/// How many rows have which length, and how many parts cutting the longest would make.
+/// Number of rows of each length, and number of parts that cutting the longest rows would make.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RowLengths {
     rows: usize,
@@ -22,13 +22,15 @@ pub struct RowLengths {
 }
 
 impl RowLengths {
-    /// From the numbers of rows in each bin, parts at each cut, cut rows at each cut, and the
-    /// longest row; none when there are not [`COUNTS`] of them.
+    /// `counts`: rows in each bin, then for each cut length the parts, then for each cut length the
+    /// rows that are cut, then the length of the longest row. `None` unless there are [`COUNTS`]
+    /// numbers.
     pub fn new(rows: usize, nnz: usize, counts: Vec<u64>) -> Option<Self> {
         (counts.len() == COUNTS).then_some(RowLengths { rows, nnz, counts })
     }
 
-    /// The bin of rows with `length` nonzeros: one a length below 2⁶, then eight an octave.
+    /// The bin of rows with `length` nonzeros: one for each length below 2⁶, then eight for each
+    /// power of two.
     pub fn bin(length: u64) -> usize {
         if length < 1 << EXACT_BITS {
             return length as usize;
@@ -51,8 +53,8 @@ impl RowLengths {
         &self.counts[..BINS]
     }
 
-    /// Parts that the rows with at least 2^`bits` nonzeros are cut into at that length, and how
-    /// many rows that are. `bits` is one of the counted cuts.
+    /// If rows are cut into parts of 2^`bits` nonzeros: the number of these parts and of rows that
+    /// are cut. `bits` must be one of the counted cut lengths.
     pub fn cut(&self, bits: u32) -> (usize, usize) {
         let i = BINS + (bits.max(FIRST_CUT_BITS) - FIRST_CUT_BITS).min(CUTS as u32 - 1) as usize;
         (self.counts[i] as usize, self.counts[i + CUTS] as usize)
@@ -68,7 +70,7 @@ impl RowLengths {
         self.rows
     }
 
-    /// Rows that hold something.
+    /// Number of nonempty rows.
     pub fn filled(&self) -> usize {
         self.rows - self.counts[0] as usize
     }
@@ -78,12 +80,12 @@ impl RowLengths {
         self.nnz as f64 / self.rows.max(1) as f64
     }
 
-    /// Mean length of the rows that hold something, 0 without them.
+    /// Mean length of the nonempty rows, 0 without any.
     pub fn mean_filled(&self) -> f64 {
         self.nnz as f64 / self.filled().max(1) as f64
     }
 
-    /// Mean over the nonzeros of their row's length: what most of the work sees.
+    /// Mean over the nonzeros of the length of their row: the row length that most of the work has.
     pub fn mean_of_nonzeros(&self) -> f64 {
         let squares = self.bins().iter().enumerate();
         let sum: f64 = squares.map(|(bin, rows)| *rows as f64 * Self::least(bin).powi(2)).sum();
@@ -102,7 +104,7 @@ impl RowLengths {
     }
 }
 
-/// How many loads of B neighbouring rows could share, from a sample.
+/// How similar the columns of neighbouring rows are, from a sample: they could share loads of B.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
 pub struct RowSimilarity {
     /// Distinct columns per nonzero in aligned blocks of 2, 3, 4 and 8 rows; 1 shares nothing.
@@ -110,7 +112,7 @@ pub struct RowSimilarity {
 }
 
 impl RowSimilarity {
-    /// From the nonzeros and distinct columns of the sampled blocks of each height.
+    /// `counts`: for each height the nonzeros and the distinct columns of the sampled blocks.
     pub fn new(counts: [(u64, u64); 4]) -> Self {
         let ratio = |(nonzeros, distinct)| {
             if nonzeros == 0 { 1.0 } else { distinct as f64 / nonzeros as f64 }
@@ -119,7 +121,7 @@ impl RowSimilarity {
     }
 }
 
-/// How tiles of B's rows would cut the rows of A, by sample.
+/// How tiles of rows of B would divide the rows of A, from a sample.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TileReuse {
     /// Mean nonzeros of a segment: consecutive nonzeros of a row whose columns lie in one tile.
@@ -142,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn bins_are_in_order_and_begin_where_they_say() {
+    fn bins_ascend_and_begin_at_their_least_length() {
         let mut last = 0;
         for length in (0..5000).chain([1 << 20, 1 << 40, 1 << 60]) {
             let bin = RowLengths::bin(length);

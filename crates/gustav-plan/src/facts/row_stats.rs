@@ -2,7 +2,7 @@
 
 use gustav_core::{Index, PatternView, parallel};
 
-/// How long the rows of a matrix are, and how its columns lie.
+/// Statistics of the row lengths of a matrix and of the distribution of its columns.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct RowStats {
     /// Number of rows.
@@ -23,9 +23,9 @@ pub struct RowStats {
     pub empty_rows: usize,
     /// Mean over sampled non-empty rows of (largest − smallest column + 1).
     pub mean_row_span: f64,
-    /// Share of sampled neighbouring entries whose columns are consecutive.
+    /// Fraction of sampled neighbouring entries whose columns are consecutive.
     pub consecutive: f64,
-    /// Share of sampled row pairs (r, r + 1), both non-empty, with the same columns.
+    /// Fraction of sampled row pairs (r, r + 1), both nonempty, with the same columns.
     pub same_as_next: f64,
 }
 
@@ -64,9 +64,9 @@ impl Lengths {
     }
 }
 
-// Rows whose lengths one task looks at.
+// Rows of one parallel task.
 const ROWS: usize = 1 << 14;
-// Rows looked into for the sampled facts.
+// Rows in the sample of column indices.
 const SAMPLE: usize = 2048;
 
 impl RowStats {

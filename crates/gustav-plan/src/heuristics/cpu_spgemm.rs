@@ -1,4 +1,4 @@
-//! Which SpGEMM algorithm on a CPU.
+//! Chooses the SpGEMM algorithm on a CPU.
 
 use gustav_core::Problem;
 

@@ -1,18 +1,19 @@
-//! Which SpMM algorithm on a CPU.
+//! Chooses the SpMM algorithm on a CPU.
 
 use gustav_core::Problem;
 
 use crate::{Algorithm, DeviceProfile, RowStats};
 
-/// Share of row pairs with the same columns from which sharing loads of B pays.
+/// Fraction of row pairs with the same columns from which sharing loads of B pays.
 const SAME: f64 = 0.4;
-/// Nonzeros of a row in one tile from which tiles of B pay for fetching the sums again.
+/// Mean nonzeros of a row in one tile from which tiles of B repay loading the sums once more for
+/// each tile.
 const PER_TILE: f64 = 48.0;
-/// Part of all nonzeros in one row, times the number of threads, from which rows must be cut.
+/// Rows must be cut if (nonzeros of the longest row ÷ all nonzeros) × threads exceeds this.
 const LONGEST: f64 = 0.25;
 /// Nonzeros up to which cutting rows costs more than it saves.
 const FEW: usize = 10_000;
-/// Threads that a choice is made for when it must not depend on them.
+/// Number of threads assumed when the choice must not depend on it.
 const FIXED_UNITS: usize = 16;
 
 /// Rows of B in a tile that takes half of L2.

@@ -1,13 +1,14 @@
-//! Which SpMV algorithm on a CPU.
+//! Chooses the SpMV algorithm on a CPU.
 
 use gustav_core::{DType, IndexType, Problem, Semiring};
 
 use crate::{Algorithm, RowStats};
 
-/// Executions from which compressing the column indices pays for itself, that may be larger than its contents: it
-/// takes as long as 10 to 60 of them and saves a tenth to two thirds of each.
+/// Expected calls from which compressing the column indices pays. Compression takes as long as 10
+/// to 60 executions and saves a tenth to two thirds of each.
 const COMPRESS_FROM: u64 = 100;
-/// Rows may be this much longer than the mean before whole rows are unfair to threads.
+/// Largest ratio of the longest row to the mean with which equal numbers of whole rows balance the
+/// threads.
 const EVEN: f64 = 4.0;
 
 /// The algorithm and the reason.

@@ -1,8 +1,9 @@
-//! Which SDDMM algorithm on a GPU, and its tuning.
+//! Chooses the SDDMM algorithm on a GPU, and its tuning.
 //!
-//! Gathering a row of Y for every nonzero is compared with computing every position of dense tiles, in picoseconds on
-//! a full device; blocks of rows and tiles of Y pay by what part of the gathers they leave. The parameters were fitted
-//! to real matrices of corpus and corpus-fit on an H200, in f32 and f16.
+//! Gathering a row of Y for every nonzero is compared with computing every position of dense tiles,
+//! in picoseconds on a full device; blocks of rows and tiles of Y pay if they save enough of the
+//! gathers. The parameters were fitted to the real matrices of the suites `corpus` and `corpus-fit`
+//! on an H200, in f32 and f16.
 
 use gustav_core::{Problem, Result};
 
@@ -19,34 +20,35 @@ const DENSE: Line = Line { fixed: 1.0, of_byte: 0.0155 };
 const DENSE_TENSOR: Line = Line { fixed: 0.75, of_byte: 0.006 };
 /// Positions of a dense tile.
 const TILE: f64 = 64.0 * 64.0;
-/// What dense tiles have to gain before they are taken.
+/// Least estimated speedup for which dense tiles are chosen.
 const GAIN: f64 = 1.25;
-/// Bytes of a row of Y up to which it is short, and from which on it is long: two vectors of every lane.
+/// Bytes up to which a row of Y is short, and above which it is long: two vectors per lane.
 const SHORT: f64 = 256.0;
 const LONG: f64 = 512.0;
-/// Distinct columns per nonzero up to which blocks of rows pay: of short rows of Y and of 16 bits, ...
+/// Distinct columns per nonzero up to which blocks of rows pay: for short rows of Y and 16-bit values, ...
 const SHARED_SHORT: f64 = 0.5;
-/// ... of longer ones, ...
+/// ... for longer rows of Y, ...
 const SHARED: f64 = 0.75;
-/// ... and of long ones.
+/// ... and for long ones.
 const SHARED_LONG: f64 = 0.88;
-/// Parts of a multiprocessor's nonzeros that the longest row has at most, or its block would end last, ...
+/// Blocks of rows need: at most this fraction of a multiprocessor's nonzeros in the longest row, or its block would
+/// finish last; ...
 const TAIL: f64 = 1.0 / 8.0;
-/// ... and least mean nonzeros of a row.
+/// ... and at least this mean row length.
 const BLOCKS_MEAN: f64 = 12.4;
 /// Threads of a multiprocessor with which blocks fill it, ...
 const THREADS: f64 = 768.0;
 /// ... and with long rows of Y.
 const THREADS_LONG: f64 = 384.0;
-/// Largest ratio of the longest row to the mean in which lengths are similar.
+/// Largest ratio of the longest row to the mean with which row lengths are similar.
 const ALIKE: f64 = 5.3;
-/// Parts of a block at most.
+/// Most parts of a block.
 const MOST_PARTS: f64 = 8.0;
 /// Nonzeros of a multiprocessor from which tiles of Y in its L1 cache pay, for long rows of Y, ...
 const RESIDENT_NONZEROS: f64 = 1500.0;
-/// ... in patterns of so many of all positions, ...
+/// ... if the pattern has this density, ...
 const RESIDENT_DENSITY: f64 = 0.02;
-/// ... or with so many nonzeros of a row in a tile.
+/// ... or if a row has this many nonzeros in a tile on average.
 const RESIDENT_SEGMENT: f64 = 2.0;
 
 /// A cost that grows with the bytes of a row.
@@ -83,7 +85,7 @@ impl Tuning {
 /// The tuning for `problem` on a device with `profile`.
 ///
 /// # Errors
-/// Those of `rows`, `similarity` and `reuse`, which are called where sharing loads could pay.
+/// Those of `rows`, `similarity` and `reuse`, which are called only where sharing loads could pay.
 pub fn choose<'r>(
     problem: &Problem,
     profile: &DeviceProfile,
@@ -133,7 +135,8 @@ pub fn choose<'r>(
     Ok(Tuning::of(Algorithm::NonzeroSplit, reason))
 }
 
-/// The tuning of `row-block`: the height that shares most, in as many parts as fill the device.
+/// The tuning of `row-block`: the height that shares most loads, in as many parts as fill the
+/// device.
 pub fn row_block(problem: &Problem, profile: &DeviceProfile, similarity: &RowSimilarity) -> Tuning {
     let height = height(similarity, problem.dtype.bytes());
     let lanes = (bytes(problem) / 16.0).clamp(1.0, 32.0);
@@ -170,7 +173,7 @@ fn shared(problem: &Problem) -> f64 {
     }
 }
 
-/// Whether rows have similar lengths, as those of meshes, which are near each other in any order of nonzeros.
+/// Whether rows have similar lengths, like those of meshes, whose neighbouring rows have neighbouring columns.
 fn alike(rows: &RowLengths) -> bool {
     rows.max() as f64 <= ALIKE * rows.mean_filled()
 }
@@ -203,7 +206,7 @@ mod tests {
         llc_bytes: 50 << 20,
     };
 
-    /// What is chosen for rows of `length` nonzeros, one of them of `longest`, and blocks and tiles that share so much.
+    /// The choice for rows of `length` nonzeros, one of them with `longest`, and this similarity and tile reuse.
     fn chosen(
         (rows, cols): (usize, usize),
         (length, longest): (usize, usize),
@@ -217,7 +220,7 @@ mod tests {
         let mut counts = vec![0; COUNTS];
         counts[RowLengths::bin(length as u64)] = rows as u64;
         counts[COUNTS - 1] = longest as u64;
-        let lengths = RowLengths::new(rows, nnz, counts).expect("as many counts as there are");
+        let lengths = RowLengths::new(rows, nnz, counts).expect("the right number of counts");
         let tensor = matches!(dtype, DType::F16 | DType::Bf16);
         let similarity = || Ok(RowSimilarity { distinct: [distinct; 4] });
         let reuse = || Ok(TileReuse { per_segment, tiles: 20 });

@@ -1,20 +1,20 @@
-//! Which SpGEMM algorithm on a GPU.
+//! Chooses the SpGEMM algorithm on a GPU.
 
 use gustav_core::Problem;
 
 use crate::{Algorithm, DeviceProfile};
 
-/// Products of an entry of C, were all rows alike, from which `dense-output` pays.
+/// Intermediate products per entry of C, if all rows were alike, from which `dense-output` pays.
 const FULL: f64 = 10.0;
-/// Rows for every multiprocessor that its warps are busy with.
+/// Rows that keep the warps of a multiprocessor busy.
 const ROWS: f64 = 28.0;
 
-/// The algorithm for `problem`: `dense-output` where C is full and has rows for the whole device, else
-/// `binned`, which computes any product of two sparse matrices. Both choose a thread group and an accumulator
-/// row by row. Under a promised order of summation, where every sum is computed apart, and for a C in the
-/// type of sums, it is `binned`.
+/// The algorithm for `problem`: `dense-output` where C is nearly dense and has enough rows for the
+/// whole device, else `binned`, which computes any product of two sparse matrices. Both choose a
+/// thread group and an accumulator for each row. Deterministic products and a C in the type of sums
+/// take `binned`.
 ///
-/// The algorithms of Chen et al. and the vendor's are there for comparison and never chosen here.
+/// The algorithms of Chen et al. and of the vendor are for comparison and never chosen here.
 pub fn choose(problem: &Problem, profile: &DeviceProfile) -> Algorithm {
     let rows = problem.output_rows() as f64;
     let mean_of_b = problem.nnz_b.unwrap_or(0) as f64 / problem.inner().max(1) as f64;
@@ -27,7 +27,7 @@ pub fn choose(problem: &Problem, profile: &DeviceProfile) -> Algorithm {
     }
 }
 
-/// Why, from the number of intermediate products where it is known.
+/// The reason for the choice, with the number of intermediate products if it is known.
 pub fn reason(problem: &Problem, algorithm: Algorithm, products: Option<u64>) -> String {
     let rows = problem.output_rows().max(1);
     let mean = products.map_or_else(
@@ -80,10 +80,10 @@ mod tests {
         let a =
             Csr::<f32>::new(2, 2, vec![0, 2, 3], vec![0, 1, 1], vec![1.0; 3]).expect("a matrix");
         let problem = Problem::spgemm(&a.view(), &a.view());
-        let told = reason(&problem, Algorithm::Binned, Some(5));
-        assert!(told.starts_with("2.5 intermediate products in a mean row of 2 columns"));
-        assert!(!told.contains("second time"));
-        let told = reason(&problem.deterministic(true), Algorithm::Binned, Some(5));
-        assert!(told.ends_with("made a second time, in the order of A's row"));
+        let text = reason(&problem, Algorithm::Binned, Some(5));
+        assert!(text.starts_with("2.5 intermediate products in a mean row of 2 columns"));
+        assert!(!text.contains("second time"));
+        let text = reason(&problem.deterministic(true), Algorithm::Binned, Some(5));
+        assert!(text.ends_with("made a second time, in the order of A's row"));
     }
 }

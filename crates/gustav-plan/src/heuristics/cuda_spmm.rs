@@ -1,8 +1,7 @@
-//! Which SpMM algorithm on a GPU, and its tuning.
+//! Chooses the SpMM algorithm on a GPU, and its tuning.
 //!
-//! The thresholds were fitted to sweeps over configurations on an H200, over the real and
-//! synthetic matrices of the benchmark; times and numbers of threads are relative to what
-//! the device holds.
+//! The thresholds were fitted to sweeps over configurations on an H200, over the real and synthetic
+//! matrices of the benchmark; times and numbers of threads are relative to a full device.
 
 mod b_stationary;
 mod row_block;
@@ -21,17 +20,19 @@ pub use segmented::{segmented, segmented_as_stored, segmented_in_order};
 
 /// Threads of a multiprocessor with which a device counts as full.
 const THREADS: f64 = 1024.0;
-/// Few rows hold most of the matrix if the mean row length over the nonzeros is this many times that over the rows.
+/// A few rows hold most of the matrix if the mean over the nonzeros of their row's length is at least this many times
+/// the mean row length.
 const SKEWED: f64 = 15.0;
-/// Such a matrix is multiplied by `even-shares` below this mean, in nonzeros, ...
+/// Such a matrix is multiplied by `even-shares` below this mean row length, ...
 const SKEWED_MEAN: f64 = 4.0;
 /// ... with rows of B of 64 vectors below this, ...
 const SKEWED_MEAN_WIDE: f64 = 7.2;
 /// ... if one row is longer than this, in nonzeros, ...
 const HUGE: usize = 4096;
-/// ... and from so many microseconds of the product on.
+/// ... and if the product takes at least so many microseconds.
 const LASTING_US: f64 = 25.0;
-/// With values of four bytes and rows of B of so many vectors, its partitions have ...
+/// For values of four bytes and rows of B of at least this many vectors, partitions of
+/// `even-shares` have ...
 const WIDE: f64 = 32.0;
 /// ... this many row starts and nonzeros, ...
 const WIDE_WORK: u32 = 256;
@@ -43,7 +44,7 @@ const WIDE_THREADS: u32 = 384;
 const PARTITIONS_PER_GROUP: f64 = 2.2;
 /// Cost of inspecting the rows, in vectors of 16 bytes that each thread of a full device gathers; ...
 const INSPECTION_COST: f64 = 1300.0;
-/// ... and what every execution of a product without work gains by it.
+/// ... and what the inspection saves of every execution, even of an empty product.
 const INSPECTION_GAIN: f64 = 80.0;
 
 /// A tuning configuration of one algorithm.
@@ -55,7 +56,7 @@ pub struct Tuning {
     pub height: u32,
     /// Subgroups of lanes that share a segment or block.
     pub subgroups: u32,
-    /// Nonzeros of A loaded at once; with several segments per group, nonzeros whose rows of B are in flight.
+    /// Nonzeros of A loaded together; with several segments per group, nonzeros whose rows of B are in flight.
     pub chunk: u32,
     /// Segments that a group of lanes processes one after another; A of the next one is prefetched.
     pub segments_per_group: u32,
@@ -65,19 +66,21 @@ pub struct Tuning {
     pub stages: u32,
     /// Whether a segment's nonzeros of A are prefetched to L2.
     pub prefetch_a: bool,
-    /// Nonzeros from which rows are cut; `None` takes whole rows in their order. For `even-shares`, row starts and
-    /// nonzeros of a partition; for `b-stationary`, most nonzeros of a segment.
+    /// Longest segment in nonzeros: longer rows are cut; `None` takes whole rows in their order.
+    /// For `even-shares`, row starts and nonzeros of a partition.
     pub longest: Option<u32>,
-    /// Nonzeros from which whole rows are in the head of the list, 256 at most; `None` is an eighth of `longest`, from
-    /// 32 to 128.
+    /// Nonzeros from which whole rows are in the head of the list, 256 at most; `None` is an eighth
+    /// of `longest`, between 32 and 128.
     pub first: Option<u32>,
-    /// Rows of a window, sorted by length; 1 lists whole rows in their order.
+    /// Rows of a window, inside which the list is sorted by length; 1 lists whole rows in their
+    /// order.
     pub window: u32,
-    /// Most lanes of a row of B; fewer make narrower panels.
+    /// Most lanes for a row of B; fewer lanes make narrower panels.
     pub lanes: u32,
-    /// Preferred number of vectors of a row of B that a lane holds; exact with copies of B if no lane is idle.
+    /// Preferred number of vectors of a row of B that a lane holds; with copies of B to shared memory it is exact, if
+    /// no lane is idle.
     pub tiles: u32,
-    /// Threads of a multiprocessor that a kernel's registers must allow.
+    /// Resident threads of a multiprocessor that a kernel's registers must allow.
     pub threads: u32,
     /// Threads of a CTA of `segmented`.
     pub block: u32,
@@ -109,8 +112,8 @@ impl Tuning {
     }
 }
 
-/// The tuning for `problem` on a device with `profile`, among `segmented`, `row-block`, `even-shares`,
-/// `b-stationary` and, where it has tensor cores for the problem, `tensor`.
+/// The tuning for `problem` on a device with `profile`, among `segmented`, `row-block`,
+/// `even-shares`, `b-stationary` and, if the device has tensor cores for the problem, `tensor`.
 ///
 /// # Errors
 /// Those of `rows`, `similarity` and `reuse`. `rows` is called when inspecting the rows [pays](inspects),
@@ -168,15 +171,15 @@ pub fn choose<'r>(
     Ok(stationary.unwrap_or_else(|| segmented(problem, rows, profile)))
 }
 
-/// Whether the expected calls repay inspecting the rows. The inspection takes about the same time for every matrix
-/// and gains about the same part of every execution, more of a short one.
+/// Whether the expected calls repay inspecting the rows. The inspection takes about the same time
+/// for every matrix and saves about the same fraction of every execution, more of a short one.
 pub fn inspects(problem: &Problem, profile: &DeviceProfile) -> bool {
     let items = (problem.nnz + problem.output_rows()) as f64;
     let gathered = items * vectors(problem) / (profile.units as f64 * THREADS);
     problem.calls > 1 && problem.calls as f64 * (gathered + INSPECTION_GAIN) >= INSPECTION_COST
 }
 
-/// Whether parts of a row may be added in any order.
+/// Whether partial sums of a row may be added in any order.
 pub fn may_reduce(problem: &Problem) -> bool {
     !problem.deterministic && problem.semiring == Semiring::PlusTimes && !problem.dtype.is_integer()
 }
@@ -185,7 +188,7 @@ pub fn may_reduce(problem: &Problem) -> bool {
 pub fn even_shares(problem: &Problem, profile: &DeviceProfile) -> Tuning {
     let items = (problem.nnz + problem.output_rows()) as f64;
     let vectors = vectors(problem);
-    // Where a row of B is short, more lanes keep the loads of a partition together.
+    // For a short row of B, more lanes keep the loads of a partition together.
     let tiles = if vectors > 8.0 { 2 } else { 1 };
     let lanes = (vectors / f64::from(tiles)).clamp(1.0, 32.0);
     let groups = profile.units as f64 * THREADS / lanes;

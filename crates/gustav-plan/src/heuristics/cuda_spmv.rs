@@ -1,4 +1,4 @@
-//! How SpMV spreads the rows of a matrix over the lanes of a GPU.
+//! Chooses the SpMV algorithm on a GPU, and how rows are distributed over lanes.
 //!
 //! The thresholds were fitted to sweeps over configurations on an H200, over the real and
 //! synthetic matrices of the benchmark.
@@ -9,11 +9,11 @@ use gustav_core::{Problem, Result};
 
 use crate::{Algorithm, DeviceProfile, RowLengths};
 
-/// Nonzeros that a lane should have at least, where rows have similar lengths.
+/// Least nonzeros per lane if rows have similar lengths.
 const PER_LANE: f64 = 2.9;
-/// Nonzeros for every resident thread of the device from which the product is long.
+/// Nonzeros per resident thread of the device from which the product is long.
 const LONG: usize = 8;
-/// Variation of the row lengths above which rows are uneven.
+/// Coefficient of variation of the row lengths above which rows are uneven.
 const UNEVEN: f64 = 0.5;
 /// Mean nonzeros from which an uneven row has two lanes, ...
 const TWO_LANES: f64 = 4.5;
@@ -23,7 +23,7 @@ const FOUR_LANES: f64 = 9.0;
 const LISTED: f64 = 48.0;
 const LONGER: f64 = 100.0;
 const LONGEST: f64 = 1000.0;
-/// Mean row lengths for which `even-shares` pays, from a variation on.
+/// `even-shares` pays for these mean row lengths, from this variation on.
 struct Skewed {
     /// Mean nonzeros of a row.
     means: Range<f64>,
@@ -33,31 +33,32 @@ struct Skewed {
 const SKEWED: Skewed = Skewed { means: 3.0..30.0, variation: 0.9 };
 /// The same for long products.
 const LONG_SKEWED: Skewed = Skewed { means: 30.0..100.0, variation: 2.0 };
-/// Variation above which a few rows hold most of a matrix: each would be in very many partitions.
+/// Variation above which a few rows hold most of a matrix: each would be cut by very many
+/// partitions.
 const HUBS: f64 = 15.0;
 /// Cost of inspecting the rows, in nonzeros and row starts of each thread of the device; ...
 const INSPECTION_COST: f64 = 600.0;
-/// ... and what every execution of a product without work gains by it.
+/// ... and what the inspection saves of every execution, even of an empty product.
 const INSPECTION_GAIN: f64 = 24.0;
 /// Row starts and nonzeros of a thread of `even-shares`.
 const ITEMS: u32 = 4;
-/// Threads of its CTAs.
+/// Threads of a CTA of `even-shares`.
 const THREADS: u32 = 256;
-/// Threads of a multiprocessor that registers must allow, with values of eight bytes and with narrower ones.
+/// Resident threads of a multiprocessor that registers must allow, with values of eight bytes and with narrower ones.
 const RESIDENT_8_BYTES: u32 = 1536;
 const RESIDENT: u32 = 2048;
 /// Rows up to this length are not cut.
 const UNCUT: u32 = 32;
-/// Where rows in their order are cut.
+/// How rows in their order are cut.
 struct Cut {
-    /// Nonzeros for each lane of a row beyond which it is cut.
+    /// A row with more than this many nonzeros per lane is cut.
     per_lane: u32,
-    /// Most nonzeros of a part of it.
+    /// Most nonzeros of a part of a cut row.
     part: u32,
 }
-/// Of a long product.
+/// For a long product.
 const CUT_LONG: Cut = Cut { per_lane: 32, part: 1024 };
-/// Of a short one, whose time is that of its longest row.
+/// For a short product, whose time is that of its longest row.
 const CUT_SHORT: Cut = Cut { per_lane: 16, part: 256 };
 
 /// A tuning configuration of `segmented`.
@@ -65,11 +66,11 @@ const CUT_SHORT: Cut = Cut { per_lane: 16, part: 256 };
 pub struct Tuning {
     /// Lanes that share a row or segment.
     pub lanes: u32,
-    /// Loads in flight: nonzeros that a lane reads before it uses the first, with rows in their order.
+    /// Nonzeros that a lane loads before it uses the first, with rows in their order.
     pub loads_in_flight: u32,
-    /// Rows with more nonzeros are cut.
+    /// Rows with more nonzeros than this are cut.
     pub longest: u32,
-    /// Most nonzeros of a part of a cut row, of rows in their order.
+    /// Most nonzeros of a part of a cut row, with rows in their order.
     pub part: u32,
     /// Whether segments are taken from a list, in place of rows in their order.
     pub listed: bool,
@@ -99,8 +100,9 @@ pub struct EvenSharesTuning {
     pub reason: String,
 }
 
-/// The algorithm for `problem` on a device with `profile` whose multiprocessors hold `threads` each:
-/// `even-shares` where a warp would wait for a few of its rows, or where there are only a few rows.
+/// The algorithm for `problem` on a device with `profile` whose multiprocessors hold `threads`
+/// each: `even-shares` if warps would wait for a few of their rows, or if there are only a few
+/// rows.
 ///
 /// # Errors
 /// Those of `rows`, which is called when inspecting the rows pays.
@@ -129,9 +131,9 @@ pub fn choose<'r>(
     Ok(if uneven { Algorithm::EvenShares } else { Algorithm::Segmented })
 }
 
-/// Whether the expected calls repay inspecting the rows, on a device with `resident` resident threads. The inspection
-/// takes about the same time for every matrix and gains about the same part of every execution, more of a short
-/// one.
+/// Whether the expected calls repay inspecting the rows, on a device with `resident` resident
+/// threads. The inspection takes about the same time for every matrix and saves about the same
+/// fraction of every execution, more of a short one.
 fn inspects(problem: &Problem, resident: usize) -> bool {
     let items = (problem.nnz + problem.output_rows()) as f64 / resident as f64;
     problem.calls > 1 && problem.calls as f64 * (items + INSPECTION_GAIN) >= INSPECTION_COST
@@ -210,7 +212,7 @@ mod tests {
     use super::*;
     use crate::facts::row_lengths::COUNTS;
 
-    /// What `rule` returns for rows of these lengths, repeated.
+    /// The result of `rule` for rows of these lengths, repeated.
     fn ruled<R>(
         lengths: &[usize],
         times: usize,

@@ -1,62 +1,62 @@
-//! Whether a product under a mask on a GPU computes the positions of the mask alone, or all of C.
+//! Chooses whether a product under a mask on a GPU computes the mask entries alone or all of C.
 
 use gustav_core::Problem;
 
-// Fitted to an H200, see docs/decisions/0031. `_US` are microseconds before the first product, `_PS` picoseconds on a
-// busy device.
+// Cost model, fitted to an H200, see docs/decisions/0031. `_US`: fixed microseconds; `_PS`:
+// picoseconds per item on a busy device.
 const POSITIONS_US: f64 = 90.0;
 const WHOLE_US: f64 = 250.0;
-// Of a product that a thread merges, of one in a warp's table, and of one of a task.
+// An intermediate product: merged by a thread, in a warp's table, and in a task.
 const MERGED_PS: f64 = 8.0;
 const TABLE_PS: f64 = 6.0;
 const CUT_PS: f64 = 3.5;
-// Of an entry that a search reads, and of a position of a task.
+// An entry read in a search, and a mask entry of a task.
 const SEARCHED_PS: f64 = 0.9;
 const CUT_POSITION_PS: f64 = 25.0;
-// Of a product of a task where every position has at least `CROWDED` products.
+// An intermediate product of a task whose mask entries have at least `CROWDED` products each.
 const ALONE_PS: f64 = 16_000.0;
 const CROWDED: f64 = 1000.0;
-// Positions of a task.
+// Mask entries of a task.
 const TASK: f64 = 1024.0;
-// Of a product of all of C, and of a position that is searched there.
+// An intermediate product of all of C, and a mask entry that is searched there.
 const PRODUCT_PS: f64 = 5.5;
 const FOUND_PS: f64 = 35.0;
 
-/// The work of a product under a mask, counted on the GPU: intermediate products by the kernel that would sum them at
-/// the positions of the mask.
+/// The work of a product under a mask, counted on the GPU: intermediate products by the kernel that
+/// would sum them at the mask entries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Work {
     /// Intermediate products of all rows.
     pub products: u64,
-    /// Products of rows whose rows of B a thread merges.
+    /// Products of rows in which one thread merges each row of B with the mask.
     pub merged: u64,
     /// Entries of B that are read in searches for positions.
     pub searched: u64,
-    /// Products of rows whose positions are in a warp's table.
+    /// Products of rows whose mask entries are in a warp's table.
     pub table: u64,
     /// Products of rows that are cut into tasks.
     pub cut: u64,
-    /// Such rows.
+    /// Rows that are cut into tasks.
     pub cut_rows: u64,
 }
 
 /// Expected microseconds of both methods.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Expected {
-    /// The positions of the mask alone.
+    /// Computing the mask entries alone.
     pub positions_us: f64,
-    /// All of C, and finding the positions there.
+    /// Computing all of C, and finding the mask entries in it.
     pub whole_us: f64,
 }
 
 impl Expected {
-    /// For a product with this work, under a mask with `positions` entries.
+    /// The times of a product with this work, under a mask with `positions` entries.
     pub fn new(problem: &Problem, positions: usize, work: &Work) -> Self {
         let of = |count: u64, picoseconds: f64| count as f64 * picoseconds * 1e-6;
         let cut_positions = positions as f64 * work.cut as f64 / work.products.max(1) as f64;
         let cut = of(work.cut, CUT_PS) + cut_positions * CUT_POSITION_PS * 1e-6;
-        // A CTA has a task, which has a thousand positions of one row at most; where these have many products
-        // each, threads wait for one another to add to them.
+        // A CTA processes a task: at most a thousand mask entries of one row. If these have many
+        // products each, threads wait for one another to add to them.
         let tasks = (work.cut_rows as f64).max(cut_positions / TASK).max(1.0);
         let crowded = work.cut as f64 >= CROWDED * cut_positions;
         let alone = if crowded { of(work.cut, ALONE_PS) / tasks } else { 0.0 };
@@ -65,7 +65,7 @@ impl Expected {
             + of(work.searched, SEARCHED_PS)
             + of(work.table, TABLE_PS)
             + cut.max(alone);
-        // Every sum would be computed a second time.
+        // With a deterministic order of summation every sum of C would be computed a second time.
         if problem.deterministic {
             return Expected { positions_us, whole_us: f64::INFINITY };
         }
@@ -73,23 +73,23 @@ impl Expected {
         Expected { positions_us, whole_us }
     }
 
-    /// Whether all of C is expected to take less.
+    /// Whether computing all of C is expected to be faster.
     pub fn prefers_whole(&self) -> bool {
         self.whole_us < self.positions_us
     }
 }
 
-/// Why the positions are computed alone.
+/// The reason for computing the mask entries alone.
 pub fn reason_for_positions(positions: usize) -> String {
-    format!("{positions} positions of the mask, other products are left")
+    format!("the {positions} mask entries alone, other products are skipped")
 }
 
-/// Why all of C is computed.
+/// The reason for computing all of C.
 pub fn reason_for_whole(positions: usize, work: &Work) -> String {
     let products = work.products;
     format!(
-        "all of C, of which {positions} positions of the mask are kept: to look up {products} products for \
-         them would take longer"
+        "all of C, of which {positions} positions of the mask are kept: looking up {products} products in the \
+         mask would take longer"
     )
 }
 

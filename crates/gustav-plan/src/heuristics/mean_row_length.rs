@@ -1,4 +1,4 @@
-//! Yang, Buluç, Owens 2018, §5.4: the mean row length decides between its two kernels.
+//! Yang, Buluç, Owens 2018, §5.4: the mean row length decides between the paper's two kernels.
 
 use crate::{Algorithm, RowStats};
 

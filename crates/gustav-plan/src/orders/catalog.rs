@@ -1,4 +1,4 @@
-//! Every row order by its one name.
+//! The catalog of row orders and their names.
 
 use std::fmt::Display;
 use std::str::FromStr;
@@ -29,7 +29,7 @@ macro_rules! orders {
             /// Every order.
             pub const ALL: &[Order] = &[$(Order::$variant),*];
 
-            /// The one name.
+            /// The name.
             pub const fn name(self) -> &'static str {
                 match self { $(Order::$variant => $name,)* }
             }
@@ -54,28 +54,28 @@ orders! {
     Stored = "stored", "row permutations for SpMM on GPUs, §II-A", stored::arrange;
     /// By warp load, largest first; rows of equal load as stored.
     Plain = "plain", "row permutations for SpMM on GPUs, §III-A", plain::arrange;
-    /// Plain, every second group of one row a warp reversed.
+    /// Plain, with every second group of (one row per warp) reversed.
     Flipped = "flipped", "row permutations for SpMM on GPUs, §III-A", flipped::arrange;
     /// Longest processing time: largest first, each row to the warp with the least load so far.
     Lpt = "lpt", "row permutations for SpMM on GPUs, §III-A", lpt::arrange;
-    /// Each row reads cache lines like those of the row before it in its warp.
+    /// Each row reads cache lines similar to those of the row before it in its warp.
     WarpAware = "warp-aware", "row permutations for SpMM on GPUs, §III-B", warp_aware::arrange;
-    /// Each row reads cache lines like those of the row before it in the CTA.
+    /// Each row reads cache lines similar to those of the row before it in the CTA.
     CtaAware = "cta-aware", "row permutations for SpMM on GPUs, §III-B", cta_aware::arrange;
-    /// Plain, rows of equal load by likeness to the row before.
+    /// Plain, rows of equal load by similarity to the row before.
     Hybrid1Plain = "hybrid-1-plain", "row permutations for SpMM on GPUs, §III-C", hybrid_1::plain;
-    /// Flipped, rows of equal load by likeness to the row before.
+    /// Flipped, rows of equal load by similarity to the row before.
     Hybrid1Flipped = "hybrid-1-flipped", "row permutations for SpMM on GPUs, §III-C",
         hybrid_1::flipped;
-    /// Longest processing time, rows of equal load by likeness to the row before.
+    /// Longest processing time, rows of equal load by similarity to the row before.
     Hybrid1Lpt = "hybrid-1-lpt", "row permutations for SpMM on GPUs, §III-C", hybrid_1::lpt;
-    /// CTA-aware, equally alike rows by warp load.
+    /// CTA-aware, equally similar rows by warp load.
     Hybrid21 = "hybrid-2-1", "row permutations for SpMM on GPUs, §III-C", hybrid_2_1::arrange;
-    /// CTA-aware, equally alike rows by likeness to the row before in the warp.
+    /// CTA-aware, equally similar rows by similarity to the row before in the warp.
     Hybrid22 = "hybrid-2-2", "row permutations for SpMM on GPUs, §III-C", hybrid_2_2::arrange;
-    /// Warp-aware, equally alike rows by warp load.
+    /// Warp-aware, equally similar rows by warp load.
     Hybrid23 = "hybrid-2-3", "row permutations for SpMM on GPUs, §III-C", hybrid_2_3::arrange;
-    /// The rows that hold nonzeros as stored, then the empty ones.
+    /// The nonempty rows as stored, then the empty ones.
     Dcsr = "dcsr", "row permutations for SpMM on GPUs, §II-A", dcsr::arrange;
     /// Neighbours of the graph of A close to each other, breadth first.
     ReverseCuthillMckee = "reverse-cuthill-mckee", "Cuthill, McKee 1969; George, Liu 1979",
@@ -85,27 +85,28 @@ orders! {
         label_propagation::arrange;
     /// Blocks of rows that read the same rows of B, grown one row at a time.
     GraphGrowing = "graph-growing", "ours, after Karypis, Kumar 1998", graph_growing::arrange;
-    /// Such blocks, each begun at the first row left as stored.
+    /// Such blocks, each begun at the first remaining row as stored.
     GraphGrowingStored = "graph-growing-stored", "ours, after Karypis, Kumar 1998",
         graph_growing::stored;
-    /// Such blocks, each begun at the first row left of reverse Cuthill–McKee.
+    /// Such blocks, each begun at the first remaining row of reverse Cuthill–McKee.
     GraphGrowingRcm = "graph-growing-rcm", "ours, after Karypis, Kumar 1998", graph_growing::rcm;
-    /// By min-hashes of the column sets, so that rows which share columns meet.
+    /// By min-hashes of the column sets, so that rows which share columns are likely to be
+    /// neighbours.
     MinHash = "min-hash", "ours, after Broder 1997", min_hash::arrange;
 }
 
 impl Order {
-    /// Whether it is made of blocks of rows that read the same rows of B.
+    /// Whether it consists of blocks of rows that read the same rows of B.
     pub const fn has_blocks(self) -> bool {
         matches!(self, Order::GraphGrowing | Order::GraphGrowingStored | Order::GraphGrowingRcm)
     }
 
-    /// The order of `a`'s rows for CTAs of `shape`. Greedy orders look for the next row as
-    /// `search` says; the others do not use it.
+    /// The order of `a`'s rows for CTAs of `shape`. `search` is how greedy orders search for the
+    /// next row; the others ignore it.
     ///
     /// # Errors
-    /// [`Error::Argument`] for a shape or a bound of 0, [`Error::Overflow`] for rows that 32 bits
-    /// cannot count with one number to spare, [`Error::OutOfMemory`].
+    /// [`Error::Argument`] for a shape or a bound of 0, [`Error::Overflow`] for 2³² − 1 rows or
+    /// more, [`Error::OutOfMemory`].
     pub fn of<I: Index, O: Index>(
         self,
         a: &PatternView<'_, I, O>,

@@ -1,4 +1,4 @@
-//! Greedy chains of rows: each next row is the one most like an earlier one.
+//! Greedy chains of rows: each next row is the one most similar to an earlier one.
 
 use gustav_core::buffer::try_vec;
 use gustav_core::{Index, Result};
@@ -7,10 +7,10 @@ use super::nearest::{self, Ranking};
 use super::row_order::{Arrangement, Rows};
 use super::view::{RowView, sorted_by};
 
-/// What decides among rows that are equally alike; the last word has the stored order.
+/// The tie-breaker among equally similar rows; remaining ties go by the stored order.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Tie {
-    /// Nothing.
+    /// The stored order alone.
     Stored,
     /// The smaller warp load.
     Load,

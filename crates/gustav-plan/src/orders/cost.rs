@@ -6,17 +6,18 @@ use super::Order;
 use crate::DeviceProfile;
 
 // Nanoseconds for every row and nonzero, medians of `bench/records/gpu-paper-c-f32.jsonl.zst` and
-// `bench/records/gpu-orders-segmented-n128.jsonl`, on 32 threads: sorting by loads, hashing columns,
-// following the graph, looking for the nearest row.
+// `bench/records/gpu-orders-segmented-n128.jsonl`, on 32 threads: sorting by loads, hashing
+// columns, traversing the graph, searching for the nearest row.
 const SORTING: f64 = 3.0;
 const HASHING: f64 = 8.0;
 const FOLLOWING: f64 = 50.0;
 const SEARCHING: f64 = 500.0;
-// A call on a GPU in `bench/records/gpu-orders-segmented-n128.jsonl`: milliseconds of the shortest, and
-// milliseconds for every row and nonzero and every 16 bytes of a row of B, on one multiprocessor.
+// Time of a call on a GPU in `bench/records/gpu-orders-segmented-n128.jsonl`: milliseconds of the
+// shortest, and milliseconds per (row or nonzero) and 16 bytes of a row of B, on one
+// multiprocessor.
 const SHORTEST_CALL_MS: f64 = 0.01;
 const CALL_MS_PER_VECTOR: f64 = 0.3e-6;
-// Part of a call that an order saves where it is the fastest of all, in the same record.
+// Fraction of a call that an order saves if it is the fastest of all, in the same record.
 const SAVED: f64 = 0.05;
 
 impl Order {
@@ -53,8 +54,8 @@ impl Order {
         (problem.rows + problem.nnz) as f64 * nanoseconds * 1e-6
     }
 
-    /// Calls of `problem` that repay building the order, if it saves `saved_ms` of each. If `saved_ms` is `None`,
-    /// the part that the fastest orders save as a rule is assumed.
+    /// Calls of `problem` that repay building the order, if it saves `saved_ms` of each. If
+    /// `saved_ms` is `None`, the fraction that the fastest orders typically save is assumed.
     pub fn repaying_calls(
         self,
         problem: &Problem,
@@ -66,7 +67,7 @@ impl Order {
     }
 }
 
-/// Milliseconds of a call, roughly: half and twice of it are usual.
+/// Rough estimate of the milliseconds of a call: off by a factor of 2 in either direction.
 fn call_ms(problem: &Problem, profile: &DeviceProfile) -> f64 {
     let items = (problem.rows + problem.nnz) as f64;
     let vectors = (problem.columns * problem.dtype.bytes()) as f64 / 16.0;
@@ -100,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_known_of_a_call_counts() {
+    fn a_measured_saving_replaces_the_estimate() {
         let problem = problem(1000, 9000, 64);
         let of = |saved| Order::LabelPropagation.repaying_calls(&problem, &device(), Some(saved));
         assert!((of(0.1) - 5.0).abs() < 1e-9);

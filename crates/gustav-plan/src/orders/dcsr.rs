@@ -1,4 +1,4 @@
-//! `dcsr`: the rows that hold nonzeros, then the empty ones, which only β changes.
+//! `dcsr`: the nonempty rows, then the empty ones, which only β changes.
 
 use gustav_core::{Index, Result};
 

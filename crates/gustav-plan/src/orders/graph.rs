@@ -1,11 +1,11 @@
-//! The graph of a matrix, for orders that know no rows and columns.
+//! The graph of a matrix, for orders that work on graphs.
 
 use gustav_core::buffer::try_vec;
 use gustav_core::parallel::Shared;
 use gustav_core::{Buffer, Error, Index, IndexType, PatternView, Result, parallel};
 
 /// Neighbours of vertices. The vertices of a square matrix are its rows, joined where either of
-/// a_ij and a_ji is stored; those of another are its rows and then its columns.
+/// a_ij and a_ji is stored; those of a rectangular matrix are its rows and then its columns.
 pub(super) struct Graph {
     starts: Vec<usize>,
     degrees: Vec<u32>,
@@ -71,13 +71,13 @@ impl Graph {
         self.degrees.len()
     }
 
-    /// Neighbours of a vertex, rising, each once.
+    /// Neighbours of a vertex, ascending, each once.
     pub fn of(&self, vertex: u32) -> &[u32] {
         let start = self.starts[vertex as usize];
         &self.neighbours[start..start + self.degrees[vertex as usize] as usize]
     }
 
-    /// How many they are.
+    /// Number of neighbours of a vertex.
     pub fn degree(&self, vertex: u32) -> u32 {
         self.degrees[vertex as usize]
     }

@@ -1,7 +1,7 @@
-//! `graph-growing`: blocks of rows that read the same rows of B. A block takes, again and again, the
-//! row whose columns it has read already for the largest part; a CTA that works on a block reads a
-//! row of B once for many rows of A. A block begins at a row that shares columns with an earlier
-//! one, or at the first row that is left as stored (`graph-growing-stored`), or of
+//! `graph-growing`: blocks of rows that read the same rows of B. A block repeatedly adds the row
+//! with the largest fraction of columns that the block already reads; a CTA that works on a block
+//! reads a row of B once for many rows of A. A block begins at a row that shares columns with an
+//! earlier block, or at the first remaining row as stored (`graph-growing-stored`) or in
 //! `reverse-cuthill-mckee` (`graph-growing-rcm`).
 
 use std::cmp::Reverse;
@@ -17,22 +17,22 @@ use super::view::RowView;
 
 // Rows of a block.
 const BLOCK: usize = 32;
-// Columns that more rows share join nothing: they are read anyway.
+// Columns of more rows than this are ignored: they are in the caches anyway.
 const WIDE: u32 = 64;
-// Of parts of a row's columns, as whole numbers.
+// Unit of fractions of a row's columns, as integers.
 const UNIT: u32 = 1 << 16;
 
-/// Blocks begin beside earlier ones.
+/// Blocks begin at rows that share columns with earlier ones.
 pub(super) fn arrange<I: Index, O: Index>(view: &RowView<'_, '_, I, O>) -> Result<Arrangement> {
     grown(view, stored_rows(view)?, true)
 }
 
-/// Blocks begin at the first row as stored, so that they follow one another as the rows do.
+/// Blocks begin at the first remaining row as stored, so that blocks are in the order of the rows.
 pub(super) fn stored<I: Index, O: Index>(view: &RowView<'_, '_, I, O>) -> Result<Arrangement> {
     grown(view, stored_rows(view)?, false)
 }
 
-/// Blocks begin at the first row of `reverse-cuthill-mckee`.
+/// Blocks begin at the first remaining row of `reverse-cuthill-mckee`.
 pub(super) fn rcm<I: Index, O: Index>(view: &RowView<'_, '_, I, O>) -> Result<Arrangement> {
     grown(view, reverse_cuthill_mckee::rows(view)?, false)
 }
@@ -43,7 +43,7 @@ fn stored_rows<I: Index, O: Index>(view: &RowView<'_, '_, I, O>) -> Result<Vec<u
     Ok(rows)
 }
 
-/// Blocks of all rows; of equal ones the first in `base`.
+/// Blocks of all rows; ties go to the first in `base`.
 fn grown<I: Index, O: Index>(
     view: &RowView<'_, '_, I, O>,
     base: Vec<u32>,
@@ -58,22 +58,23 @@ fn grown<I: Index, O: Index>(
 }
 
 struct Growth<'a> {
-    /// Rows, then columns.
+    /// The bipartite graph: rows, then columns.
     graph: &'a Graph,
-    // Rows as they come first, and the place of each.
+    // Rows in the order in which they are candidates to begin a block, and the position of each in
+    // it.
     base: Vec<u32>,
     rank: Vec<u32>,
     order: Vec<u32>,
     placed: Vec<bool>,
-    // Every row of `base` before it is placed.
+    // All rows of `base` before this position are placed.
     next: usize,
-    // Whether blocks begin at the rim of earlier ones, rows that share a column with those, and
-    // whether a row was ever among them.
+    // Whether blocks begin at the rim of earlier ones (rows that share a column with them), and
+    // which rows have been in it.
     at_rim: bool,
     rim: VecDeque<u32>,
     visited: Vec<bool>,
-    // Of the block at hand: its number, the last block of each column, columns that each row
-    // shares with it, and which rows share any.
+    // The current block: its number, the last block that read each column, the number of columns
+    // that each row shares with the block, and the rows that share any.
     number: u32,
     read: Vec<u32>,
     shared: Vec<u32>,
@@ -109,8 +110,8 @@ impl<'a> Growth<'a> {
         })
     }
 
-    /// The row that has waited longest beside earlier blocks, if they begin there, else the first
-    /// that is left.
+    /// The row that has been in the rim longest, if blocks begin there, else the first remaining
+    /// one.
     fn seed(&mut self) -> Option<u32> {
         while let Some(row) = self.rim.pop_front() {
             if !self.placed[row as usize] {
@@ -126,11 +127,11 @@ impl<'a> Growth<'a> {
         }
     }
 
-    /// Places a block that begins with `seed`, or what there is left of rows.
+    /// Places a block that begins with `seed`; it is smaller if too few rows remain.
     fn block(&mut self, seed: u32) {
         self.number += 1;
-        // The part of its columns that is read already; of equal ones the first row. An entry
-        // holds while the row shares as many columns as it says.
+        // Rows by the fraction of their columns that the block already reads; ties go to the first
+        // row. An entry is stale if the row shares more columns than the entry says.
         let mut likely = BinaryHeap::from([(0, Reverse(self.rank[seed as usize]), 0)]);
         let end = self.order.len() + BLOCK;
         while self.order.len() < end {

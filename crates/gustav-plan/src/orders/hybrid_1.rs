@@ -1,6 +1,6 @@
-//! `hybrid-1-plain`, `hybrid-1-flipped`, `hybrid-1-lpt`: an order by warp load in which each row
-//! of equal load follows on the one that is most like it. The source names no base, so that there
-//! is one order for each.
+//! `hybrid-1-plain`, `hybrid-1-flipped`, `hybrid-1-lpt`: an order by warp load in which each row of
+//! equal load follows the one that is most similar to it. The study does not name the base order,
+//! so there is one order for each.
 
 use gustav_core::buffer::try_vec;
 use gustav_core::{Index, Result};
@@ -32,7 +32,7 @@ pub(super) fn lpt<I: Index, O: Index>(view: &RowView<'_, '_, I, O>) -> Result<Ar
 }
 
 /// Rows from the largest load to the smallest; among rows of equal load, each the nearest to the
-/// one before it. The first of all is the first stored.
+/// one before it. The first row is the first stored one.
 fn alike<I: Index, O: Index>(
     view: &RowView<'_, '_, I, O>,
     loads: &[u64],

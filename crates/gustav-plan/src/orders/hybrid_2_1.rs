@@ -1,4 +1,4 @@
-//! `hybrid-2-1`: cta-aware, equally alike rows by warp load.
+//! `hybrid-2-1`: cta-aware, equally similar rows by warp load.
 
 use gustav_core::{Index, Result};
 

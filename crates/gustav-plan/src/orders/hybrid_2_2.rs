@@ -1,4 +1,4 @@
-//! `hybrid-2-2`: cta-aware, equally alike rows by likeness to the row before in the same warp.
+//! `hybrid-2-2`: cta-aware, equally similar rows by similarity to the row before in the same warp.
 
 use gustav_core::{Index, Result};
 

@@ -1,6 +1,6 @@
 //! `label-propagation`: communities of the graph, one after another. Every vertex begins as a
-//! community of its own and goes over to the one that most of its neighbours are in; rows of a
-//! community read the same rows of B, and come one after another.
+//! community of its own and repeatedly moves to the one that most of its neighbours are in. Rows of
+//! a community read the same rows of B, and are consecutive in the order.
 
 use gustav_core::buffer::try_vec;
 use gustav_core::{Index, Result, parallel};
@@ -10,9 +10,9 @@ use super::min_hash::hash;
 use super::row_order::Arrangement;
 use super::view::{RowView, sorted_by};
 
-// Times that every vertex may go over.
+// Number of rounds: how often every vertex may move.
 const ROUNDS: u64 = 8;
-// Communities that have grown to this take no more: their rows of B should fit in a cache.
+// Largest community: its rows of B should fit in a cache.
 const MOST: u32 = 4096;
 
 pub(super) fn arrange<I: Index, O: Index>(view: &RowView<'_, '_, I, O>) -> Result<Arrangement> {
@@ -28,8 +28,8 @@ pub(super) fn arrange<I: Index, O: Index>(view: &RowView<'_, '_, I, O>) -> Resul
     Ok(Arrangement::striped(sorted_by(rows, |row| first[labels[row as usize] as usize])?))
 }
 
-/// The community of each vertex. One half of the vertices goes over while the other stays, so
-/// that threads do not depend on each other and no two vertices swap places for ever.
+/// The community of each vertex. In every step one half of the vertices moves while the other
+/// stays, so that threads do not depend on each other and no two vertices swap forever.
 fn labels(graph: &Graph) -> Result<Vec<u32>> {
     let count = graph.len();
     let vector = || try_vec::<u32>(count, "communities");
@@ -62,7 +62,7 @@ fn labels(graph: &Graph) -> Result<Vec<u32>> {
     Ok(labels)
 }
 
-/// Where most neighbours of `v` are; it stays when as many are in its own community.
+/// The community of most neighbours of `v`; its own in a tie.
 fn best(graph: &Graph, labels: &[u32], sizes: &[u32], v: u32, around: &mut Vec<u32>) -> u32 {
     around.clear();
     around.extend(graph.of(v).iter().map(|u| labels[*u as usize]));

@@ -1,5 +1,5 @@
-//! `lpt`: longest processing time first, to the warp with the least load so far; it minimises the
-//! load of the busiest warp up to a third.
+//! `lpt`: longest processing time first, to the warp with the least load so far; the load of the
+//! busiest warp is at most 4/3 of the minimum.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -16,9 +16,9 @@ pub(super) fn arrange<I: Index, O: Index>(view: &RowView<'_, '_, I, O>) -> Resul
     Ok(Arrangement { rows, bound: None })
 }
 
-/// Gives each of `rows`, in their order, to the warp with the least load so far, the first of
-/// several. Rows without nonzeros change no load and go to the warps with the fewest rows: any
-/// warp is as good for the longest load, and one alone would have them all.
+/// Assigns each of `rows`, in their order, to the warp with the least load so far, the first in a
+/// tie. Rows without nonzeros change no load and go to the warps with the fewest rows; otherwise
+/// one warp would get all of them.
 pub(super) fn distribute(rows: &[u32], loads: &[u64], warps: usize) -> Vec<Vec<u32>> {
     let mut lists = vec![Vec::new(); warps];
     let (filled, empty) = rows.split_at(rows.partition_point(|r| loads[*r as usize] > 0));

@@ -1,6 +1,7 @@
 //! `min-hash`: rows by four min-hashes of their column sets. Two rows have the same min-hash with
-//! the probability that a column of either is a column of both, so that rows which share columns
-//! meet; four of them, one after another, part what the first ones put together by chance.
+//! the probability that a column of either is a column of both, so sorting by min-hash groups rows
+//! that share columns; the second to fourth min-hash separate rows that are equal in the first ones
+//! by chance.
 
 use gustav_core::buffer::try_vec;
 use gustav_core::{Index, Result, parallel};
@@ -21,7 +22,8 @@ pub(super) fn arrange<I: Index, O: Index>(view: &RowView<'_, '_, I, O>) -> Resul
     Ok(Arrangement::striped(sorted_by(a.nrows(), |row| least[row as usize])?))
 }
 
-/// `N` min-hashes of a set, the hash functions from number `from` on; all ones for no elements.
+/// `N` min-hashes of a set, with the hash functions from number `from` on; all ones for an empty
+/// set.
 pub(super) fn min_hashes<const N: usize>(set: impl Iterator<Item = usize>, from: u64) -> [u32; N] {
     let mut least = [u32::MAX; N];
     for element in set {

@@ -1,4 +1,4 @@
-//! `plain`: rows by warp load, so that the warps of a CTA have equal work at any time.
+//! `plain`: rows by warp load, so that the warps of a CTA have rows of similar load at any time.
 
 use std::cmp::Reverse;
 

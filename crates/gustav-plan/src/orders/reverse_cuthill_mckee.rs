@@ -1,6 +1,6 @@
-//! `reverse-cuthill-mckee`: breadth first through the graph from a vertex at its rim, neighbours
-//! by degree, the whole reversed. Neighbours come close to each other, so that their rows of B
-//! are still in the caches.
+//! `reverse-cuthill-mckee`: breadth-first search from a peripheral vertex, neighbours by degree, in
+//! reverse order. Neighbours are close to each other in the order, so that their rows of B are
+//! still in the caches.
 
 use gustav_core::buffer::try_vec;
 use gustav_core::{Index, Result};
@@ -9,14 +9,14 @@ use super::graph::Graph;
 use super::row_order::Arrangement;
 use super::view::{RowView, sorted_by};
 
-// Searches for a vertex at the rim of a component.
+// Most searches for a peripheral vertex of a component.
 const SEARCHES: usize = 8;
 
 pub(super) fn arrange<I: Index, O: Index>(view: &RowView<'_, '_, I, O>) -> Result<Arrangement> {
     Ok(Arrangement::striped(rows(view)?))
 }
 
-/// The rows one after another.
+/// The rows in this order.
 pub(super) fn rows<I: Index, O: Index>(view: &RowView<'_, '_, I, O>) -> Result<Vec<u32>> {
     let graph = Graph::new(view.a)?;
     let mut walk = Walk::new(&graph)?;
@@ -38,13 +38,13 @@ pub(super) fn rows<I: Index, O: Index>(view: &RowView<'_, '_, I, O>) -> Result<V
     Ok(order)
 }
 
-/// A breadth-first walk through one component.
+/// A breadth-first search of one component.
 struct Walk<'a> {
     graph: &'a Graph,
-    // The walk that visited a vertex last.
+    // For each vertex the number of the search that visited it last.
     visited: Vec<u32>,
     number: u32,
-    // Vertices in the order of the visit, and where the last level begins.
+    // Vertices in the order of visiting, and the start of the last level.
     queue: Vec<u32>,
     last_level: usize,
     levels: usize,
@@ -58,7 +58,7 @@ impl<'a> Walk<'a> {
         Ok(Walk { graph, visited, number: 0, queue, last_level: 0, levels: 0 })
     }
 
-    /// From `start`, neighbours by degree.
+    /// Searches from `start`, neighbours by degree.
     fn from(&mut self, start: u32) {
         if self.number == u32::MAX {
             self.visited.fill(0);
@@ -87,9 +87,8 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// A vertex with nearly the largest distance to another (George, Liu): of the last vertices
-    /// that a walk meets, the one with the fewest neighbours begins the next walk, as long as
-    /// walks have more levels.
+    /// A pseudo-peripheral vertex (George, Liu): the next search begins at the vertex of lowest
+    /// degree in the last level, as long as the number of levels grows.
     fn rim(&mut self, start: u32) -> u32 {
         let (mut rim, mut levels) = (start, 0);
         for _ in 0..SEARCHES {

@@ -5,26 +5,26 @@ use gustav_core::buffer::try_vec;
 
 use super::{Order, WarpShape};
 
-/// The slot of a warp that has no row left while another has.
+/// The value of an empty slot: its warp has fewer rows than another.
 pub const NO_ROW: u32 = u32::MAX;
 
 /// Rows as an order arranges them, before they are distributed.
 pub(super) enum Rows {
-    /// One after another: row k goes to warp k mod the number of warps.
+    /// One list: row k goes to warp k mod the number of warps.
     Striped(Vec<u32>),
     /// A list for each warp.
     PerWarp(Vec<Vec<u32>>),
 }
 
-/// What an order makes of a matrix.
+/// The result of arranging the rows of a matrix.
 pub(super) struct Arrangement {
     pub rows: Rows,
-    /// Candidates that a greedy search looked at, if it did not look at all.
+    /// Candidates in each neighbourhood of a greedy search, if it was bounded.
     pub bound: Option<usize>,
 }
 
 impl Arrangement {
-    /// Rows one after another, with nothing left out in finding them.
+    /// One list of rows, without a bounded search.
     pub fn striped(rows: Vec<u32>) -> Self {
         Arrangement { rows: Rows::Striped(rows), bound: None }
     }
@@ -74,7 +74,7 @@ impl RowOrder {
         self.order
     }
 
-    /// What it was made for.
+    /// The CTA that it was made for.
     pub fn shape(&self) -> WarpShape {
         self.shape
     }
@@ -84,14 +84,14 @@ impl RowOrder {
         self.rows
     }
 
-    /// Candidates in each neighbourhood that a bounded search looked at; `None` where the order
-    /// is exactly as it is defined.
+    /// Candidates in each neighbourhood of a bounded search; `None` if the order is exactly as
+    /// defined.
     pub fn bound(&self) -> Option<usize> {
         self.bound
     }
 
     /// Slots of all warps: slot k belongs to warp k mod `shape().warps`, and holds a row or
-    /// [`NO_ROW`]. There are as many for every warp.
+    /// [`NO_ROW`]. All warps have the same number of slots.
     pub fn slots(&self) -> &[u32] {
         &self.slots
     }

@@ -1,4 +1,4 @@
-//! `stored`: rows as they are, what other orders are compared with.
+//! `stored`: rows as they are, the baseline of the other orders.
 
 use gustav_core::buffer::try_vec;
 use gustav_core::{Index, Result};

@@ -1,4 +1,4 @@
-//! What orders are made from.
+//! The input of row orders.
 
 use gustav_core::buffer::try_vec;
 use gustav_core::{Error, Index, IndexType, PatternView, Result, parallel};
@@ -17,7 +17,7 @@ pub struct WarpShape {
 }
 
 impl Default for WarpShape {
-    /// The source's numbers: 32 warps, 32 lanes, 32 values of 4 bytes in a line of 128.
+    /// The values of the study: 32 warps, 32 lanes, 32 values of 4 bytes in a line of 128.
     fn default() -> Self {
         WarpShape { warps: 32, lanes: 32, line: 32 }
     }
@@ -37,22 +37,22 @@ impl WarpShape {
         })
     }
 
-    /// Warp load of a row with `length` nonzeros: the most that one lane has of it.
+    /// Warp load of a row with `length` nonzeros: the most nonzeros that one lane has of it.
     pub(crate) fn load(self, length: usize) -> u64 {
         length.div_ceil(self.lanes) as u64
     }
 }
 
-/// How a greedy order looks for the row that is most like another.
+/// How a greedy order searches for the row that is most similar to another.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Search {
-    /// Among all rows where that takes about a second at most, else among 8 per neighbourhood.
+    /// Among all rows if that takes about a second at most, else bounded by 8 candidates.
     #[default]
     Auto,
-    /// Among all rows that are left, as the orders are defined: quadratic at worst.
+    /// Among all remaining rows, as the orders are defined: quadratic in the worst case.
     Exact,
-    /// Among at most so many rows that are left on each side in each of a few neighbourhoods: the
+    /// Among at most this many remaining rows on each side in each of a few neighbourhoods: the
     /// stored order, the rows with the fewest lines, and rows whose sets of lines have the same
     /// min-hashes. Near-linear; exact when the bound is the number of rows.
     Bounded(usize),
@@ -100,7 +100,7 @@ impl<'a, 'm, I: Index, O: Index> RowView<'a, 'm, I, O> {
     }
 }
 
-/// `rows` by rising `key`; those of equal key as they were.
+/// `rows` by ascending `key`, stable.
 pub(super) fn sorted_by<K: Ord + Send>(rows: usize, key: impl Fn(u32) -> K) -> Result<Vec<u32>> {
     let mut keyed = try_vec(rows, "rows to sort")?;
     keyed.extend((0..rows as u32).map(|row| (key(row), row)));

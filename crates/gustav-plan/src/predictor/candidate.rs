@@ -1,4 +1,4 @@
-//! What a predictor chooses among.
+//! The candidates that a predictor chooses among.
 
 use std::fmt::Display;
 use std::str::FromStr;
@@ -7,21 +7,22 @@ use gustav_core::Error;
 
 use crate::{Algorithm, Chooser, Order};
 
-/// An algorithm with its configuration and the order in which it takes rows, or what the default rules
-/// choose; written `ALGORITHM`, `ALGORITHM#K`, `ALGORITHM@ORDER` or `ALGORITHM#K@ORDER`, or `auto`.
+/// An algorithm with a configuration and a row order, or the choice of the default rules; written
+/// `ALGORITHM`, `ALGORITHM#K`, `ALGORITHM@ORDER` or `ALGORITHM#K@ORDER`, or `auto`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Candidate {
     /// The algorithm; `None` for `auto`, which takes no order.
     pub algorithm: Option<Algorithm>,
-    /// The index of its configuration among those that autotuning tries; `None` for its own
-    /// choice.
+    /// The index of its configuration among those that autotuning tries; `None` for the one that
+    /// its rules choose.
     pub config: Option<usize>,
-    /// The row order; `None` leaves rows to the algorithm.
+    /// The row order; `None` for the algorithm's own.
     pub order: Option<Order>,
 }
 
 impl Candidate {
-    /// The classes of the source: plain CSR, DCSR, LPT and warp-aware, of its own kernel.
+    /// The classes of the row orders study: plain CSR, DCSR, LPT and warp-aware, with the study's
+    /// kernel.
     pub const OF_THE_SOURCE: [Candidate; 4] = [
         Candidate::new(Algorithm::OutputStationary, None),
         Candidate::new(Algorithm::Dcsr, None),
@@ -29,15 +30,15 @@ impl Candidate {
         Candidate::new(Algorithm::OutputStationary, Some(Order::WarpAware)),
     ];
 
-    /// What the default rules choose.
+    /// The choice of the default rules.
     pub const AUTO: Candidate = Candidate { algorithm: None, config: None, order: None };
 
-    /// `algorithm` in its own choice of configuration.
+    /// `algorithm` with the configuration that its rules choose.
     pub const fn new(algorithm: Algorithm, order: Option<Order>) -> Self {
         Candidate { algorithm: Some(algorithm), config: None, order }
     }
 
-    /// What chooses it in a plan's options.
+    /// The [`Chooser`] that selects it in a plan's options.
     pub fn chooser(&self) -> Chooser {
         self.algorithm.map_or(Chooser::Auto, Chooser::Named)
     }

@@ -1,22 +1,22 @@
-//! How good choices are, in the source's terms (§V-D).
+//! How good choices are, in the measures of the row orders study (§V-D).
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
 
 use super::{Selector, Table};
 
-// Edges of the histogram of losses, as parts of the oracle's time.
+// Edges of the histogram of losses, as fractions of the oracle's time.
 const EDGES: [f64; 6] = [0.0, 0.02, 0.04, 0.1, 0.25, 0.5];
 
-/// Choices beside the oracle, which always takes the fastest candidate. The first candidate is
-/// the one that gains are measured against. Loss is 1 − the oracle's time ÷ the chosen time.
+/// Choices compared with the oracle, which always takes the fastest candidate. Gains are relative
+/// to the first candidate. Loss is 1 − the oracle's time ÷ the chosen time.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Evaluation {
     /// Matrices.
     pub cases: usize,
     /// Names of the candidates.
     pub candidates: Vec<String>,
-    /// Share of the matrices for which the fastest was chosen.
+    /// Fraction of the matrices for which the fastest was chosen.
     pub right: f64,
     /// The same for always choosing the candidate that is the fastest most often.
     pub commonest: f64,
@@ -32,18 +32,18 @@ pub struct Evaluation {
     pub mean_loss: f64,
     /// Largest loss.
     pub worst_loss: f64,
-    /// Matrices, by fastest (rows) and chosen candidate (columns).
+    /// Number of matrices, by fastest (rows) and chosen candidate (columns).
     pub confusion: Vec<Vec<usize>>,
     /// Mean losses of the same matrices, 0 where there are none.
     pub confusion_loss: Vec<Vec<f64>>,
-    /// Matrices with no loss, and with a loss of at most 2, 4, 10, 25, 50 % and more.
+    /// Number of matrices with no loss, and with a loss of at most 2, 4, 10, 25, 50 % and more.
     pub losses: [usize; 7],
-    /// By source: matrices, and the share of them for which the fastest was chosen.
+    /// By source: number of matrices, and the fraction for which the fastest was chosen.
     pub by_source: BTreeMap<String, (usize, f64)>,
 }
 
 impl Evaluation {
-    /// What `chooser` does on `table`.
+    /// Evaluates the choices of `chooser` on `table`.
     pub fn new(table: &Table, chooser: &impl Selector) -> Self {
         let (count, n) = (table.cases().len() as f64, table.candidates().len());
         let mut confusion = vec![vec![0; n]; n];

@@ -1,4 +1,4 @@
-//! What a predictor looks at.
+//! The inputs of a predictor.
 
 use gustav_core::{Index, PatternView, Result};
 
@@ -6,14 +6,14 @@ use super::{Candidate, cost};
 use crate::Features;
 use crate::orders::WarpShape;
 
-/// Table II of the source and, if requested, the costs of the candidates, which go past
-/// it.
+/// The features of table II of the row orders study and, optionally, simulated costs of the
+/// candidates, which the study does not have.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Inputs {
     /// The 24 features.
     pub features: Features,
-    /// Of every candidate but the first, ln(its simulated time ÷ that of the first); none where
-    /// nothing was simulated.
+    /// For every candidate but the first: ln(its simulated time ÷ that of the first); empty without
+    /// simulation.
     pub costs: Vec<f64>,
 }
 
@@ -24,8 +24,8 @@ impl From<Features> for Inputs {
 }
 
 impl Inputs {
-    /// The features of `a`, and the costs of `candidates` where each of them is one that is
-    /// simulated ([`simulates`](super::simulates)); row orders are made for that.
+    /// The features of `a`, and the costs of `candidates` if all of them can be simulated
+    /// ([`simulates`](super::simulates)); this builds their row orders.
     ///
     /// # Errors
     /// As [`Features::new`] and [`Order::of`](crate::Order::of).
@@ -42,12 +42,12 @@ impl Inputs {
         Ok(Inputs { features, costs })
     }
 
-    /// Number of values where `candidates` were simulated.
+    /// Number of values if `candidates` are simulated.
     pub fn count(candidates: &[Candidate]) -> usize {
         Features::COUNT + candidates.len().saturating_sub(1)
     }
 
-    /// Names of all values where `candidates` were simulated: those of the features, then
+    /// Names of all values if `candidates` are simulated: those of the features, then
     /// `cost-of-CANDIDATE`.
     pub fn names(candidates: &[Candidate]) -> Vec<String> {
         let features = Features::NAMES.iter().map(|name| (*name).to_owned());
@@ -59,7 +59,7 @@ impl Inputs {
         self.features.values().into_iter().chain(self.costs.iter().copied()).collect()
     }
 
-    /// The same as networks see them: of a feature ln(1 + feature), of a cost the cost.
+    /// The values as networks read them: ln(1 + feature) for a feature, a cost unchanged.
     pub(super) fn logs(&self) -> Vec<f64> {
         let features = self.features.values().into_iter().map(f64::ln_1p);
         features.chain(self.costs.iter().copied()).collect()

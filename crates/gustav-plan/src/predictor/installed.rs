@@ -34,8 +34,8 @@ impl Model {
         }
     }
 
-    /// Where the model of `device` for so many columns is installed: in the user's configuration
-    /// folder; `None` where the system names none.
+    /// The path at which the model of `device` for this number of columns is installed, in the
+    /// user's configuration folder; `None` if the system has none.
     pub fn place(device: &str, columns: usize) -> Option<PathBuf> {
         Some(folder()?.join(format!("{}-{columns}.json", plain(device))))
     }
@@ -44,7 +44,7 @@ impl Model {
     /// else a shipped one.
     ///
     /// # Errors
-    /// As [`Model::read`] for an installed file, [`Error::Format`] for one of another device or
+    /// As [`Model::read`] for an installed file, [`Error::Format`] for a model of another device or
     /// number of columns than its name says, else as [`Model::shipped`].
     pub fn of_device(device: &str, columns: usize) -> Result<Self> {
         let files = folder().and_then(|f| std::fs::read_dir(f).ok()).into_iter().flatten();
@@ -64,8 +64,8 @@ impl Model {
                     return Ok(model);
                 }
                 let reason = format!(
-                    "it is for {} and {} columns, as its name is not; gustav tune --install \
-                     writes one that is right, or remove it",
+                    "it is for {} and {} columns, but its name says otherwise; gustav tune --install \
+                     writes a correct one, or remove it",
                     model.device, model.columns
                 );
                 Err(Error::Format { path: Some(path), format: "predictor model", reason })
@@ -84,13 +84,13 @@ fn folder() -> Option<PathBuf> {
     Some(config.join("gustav").join("predictor"))
 }
 
-/// The name of a device as files carry it.
+/// The name of a device as used in file names.
 fn plain(device: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
     device.chars().map(plain).collect()
 }
 
-/// How far apart two numbers of columns are: by their ratio.
+/// The distance of two numbers of columns, by their ratio.
 fn distance(a: usize, b: usize) -> f64 {
     ((a.max(1) as f64) / b.max(1) as f64).ln().abs()
 }

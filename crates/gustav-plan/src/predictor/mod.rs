@@ -1,6 +1,6 @@
-//! The predictor: which candidate is fastest, from the features of a matrix (the study of row
-//! permutations for SpMM on GPUs, §V). Networks are trained with the feature `train`; what they
-//! say, and everything else here, needs nothing beyond the default build.
+//! The predictor: predicts the fastest candidate from the features of a matrix (the study of row
+//! permutations for SpMM on GPUs, §V). Training needs the cargo feature `train`; prediction and
+//! everything else here is in the default build.
 
 mod candidate;
 mod cost;

@@ -1,4 +1,4 @@
-//! Trained models: their file and what they say.
+//! Trained models: their files and their predictions.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use crate::Features;
 const FORMAT: &str = "gustav-predictor";
 const VERSION: u32 = 1;
 
-/// What the outputs of a model are.
+/// The meaning of the outputs of a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
@@ -30,23 +30,23 @@ pub struct Model {
     pub device: String,
     /// Columns of B that it was trained for.
     pub columns: usize,
-    /// What its outputs are.
+    /// The meaning of its outputs.
     pub kind: Kind,
-    /// What it chooses among, one for each output.
+    /// The candidates, one for each output.
     pub candidates: Vec<Candidate>,
-    /// How many values it looks at, from the first of [`Inputs::names`] on.
+    /// Number of input values that it reads, from the first of [`Inputs::names`] on.
     pub(super) inputs: usize,
-    /// Of ln(1 + feature) and of costs, over the matrices that it was trained on.
+    /// Mean of each input over the training matrices, see [`Inputs::logs`].
     pub(super) mean: Vec<f64>,
-    /// Of the same.
+    /// Standard deviation of the same.
     pub(super) deviation: Vec<f64>,
     pub(super) layers: Vec<Layer>,
-    /// Of a softmax, a network on the same inputs that predicts times as a regression does; none where
-    /// this is empty.
+    /// For a softmax: an optional second network on the same inputs that predicts times like a
+    /// regression; empty for none.
     pub(super) times: Vec<Layer>,
 }
 
-/// The file as it is written.
+/// The layout of a model file.
 #[derive(Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
@@ -64,11 +64,11 @@ struct File {
     times: Vec<Layer>,
 }
 
-/// What a model says of a matrix.
+/// The prediction of a model for a matrix.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Prediction {
-    /// One number for each candidate: predicted milliseconds, or probabilities that add up to 1, the largest
-    /// for what is expected to lose least.
+    /// One number for each candidate: predicted milliseconds, or probabilities that add up to 1,
+    /// the largest for the candidate with the least expected loss.
     pub scores: Vec<f64>,
     /// Predicted milliseconds of each candidate, if the model predicts them.
     pub ms: Option<Vec<f64>>,
@@ -80,7 +80,7 @@ impl Model {
     /// The model in the text of a file.
     ///
     /// # Errors
-    /// [`Error::Format`] saying what is wrong and what would help.
+    /// [`Error::Format`] that says what is wrong and how to mend it.
     pub fn from_text(text: &str) -> Result<Self> {
         serde_json::from_str(text).map_err(|e| malformed(e.to_string()))
     }
@@ -100,17 +100,17 @@ impl Model {
     /// [`Error::Format`] for a model with a number that JSON lacks.
     pub fn to_text(&self) -> Result<String> {
         let text = serde_json::to_string(self).map_err(|e| malformed(e.to_string()))?;
-        // What JSON lacks is written as null, which is not read back.
+        // serde_json writes numbers that JSON lacks as null; reading the text back detects that.
         Self::from_text(&text).map(|_| text)
     }
 
-    /// Whether it looks at the costs of its candidates ([`Inputs::with_costs`]).
+    /// Whether it reads the costs of its candidates ([`Inputs::with_costs`]).
     pub fn sees_costs(&self) -> bool {
         self.inputs > Features::COUNT
     }
 
-    /// The prediction for a matrix with these inputs; costs that it looks at and that are
-    /// not there count as level with the first candidate's.
+    /// The prediction for a matrix with these inputs; missing costs are taken as equal to the first
+    /// candidate's.
     pub fn predict(&self, inputs: &Inputs) -> Prediction {
         let seen = self.standardised(inputs);
         let outputs = |layers: &[Layer]| network::forward(layers, &seen);
@@ -132,12 +132,12 @@ impl Model {
         Prediction { best: best.unwrap_or(0), scores, ms }
     }
 
-    /// The same, with the times that `regression` predicts: one that was trained on the same table with the
-    /// same inputs.
+    /// The same model with the times that `regression` predicts, which must be trained on the same
+    /// table with the same inputs.
     ///
     /// # Errors
-    /// [`Error::Argument`] for one that sees other inputs, predicts no times, or is itself of other candidates,
-    /// and if this one predicts times already.
+    /// [`Error::Argument`] for a `regression` with other inputs or candidates or that predicts no
+    /// times, and if this model predicts times already.
     pub fn with_times(self, regression: &Model) -> Result<Self> {
         let same = self.mean == regression.mean && self.deviation == regression.deviation;
         let kinds = (self.kind, regression.kind) == (Kind::Softmax, Kind::Regression);
@@ -226,7 +226,7 @@ impl TryFrom<File> for Model {
         fits("layers", &f.layers, inputs, candidates.len())?;
         if !f.times.is_empty() {
             if f.kind == Kind::Regression {
-                return Err("times: a regression tells them by its layers, expected none".into());
+                return Err("times: a regression predicts them by its layers, expected none".into());
             }
             fits("times", &f.times, inputs, candidates.len())?;
         }
@@ -256,7 +256,7 @@ impl TryFrom<File> for Model {
     }
 }
 
-/// Whether `layers` lead from so many inputs to so many outputs.
+/// Checks that the shapes of `layers` lead from `inputs` to `outputs`.
 fn fits(name: &str, layers: &[Layer], inputs: usize, outputs: usize) -> Result<(), String> {
     let mut width = inputs;
     for (k, layer) in layers.iter().enumerate() {

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 pub struct Layer {
     /// A row of weights for each output.
     pub weights: Vec<Vec<f64>>,
-    /// What is added to each output.
+    /// The bias of each output.
     pub bias: Vec<f64>,
 }
 
@@ -21,7 +21,7 @@ impl Layer {
     }
 }
 
-/// What the last layer puts out; between layers, what is negative becomes 0.
+/// The outputs of the last layer, with ReLU between layers.
 pub(super) fn forward(layers: &[Layer], inputs: &[f64]) -> Vec<f64> {
     let Some((last, hidden)) = layers.split_last() else { return Vec::new() };
     let cut = |inputs: Vec<f64>, layer: &Layer| -> Vec<f64> {

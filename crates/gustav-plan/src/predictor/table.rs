@@ -1,4 +1,4 @@
-//! What a predictor is trained on: features of matrices and the times of every candidate.
+//! Training data of a predictor: features of matrices and the times of every candidate.
 
 use gustav_core::{Error, Result};
 
@@ -9,8 +9,8 @@ use super::{Candidate, Inputs};
 pub struct Case {
     /// Its name.
     pub matrix: String,
-    /// What it was made from: relatives have the same source, and no source is both trained on
-    /// and tested on.
+    /// Its source: relatives have the same source, and no source is used for both training and
+    /// testing.
     pub source: String,
     /// Its features and costs.
     pub inputs: Inputs,
@@ -36,8 +36,8 @@ impl Table {
     /// A table, checked.
     ///
     /// # Errors
-    /// [`Error::Argument`] for fewer than two candidates, for a case that has not a time above 0
-    /// for each, for no cases, and for costs of some cases or candidates alone.
+    /// [`Error::Argument`] for fewer than two candidates, for a case without a positive time for
+    /// each of them, without any case, and if only some cases or candidates have costs.
     pub fn new(candidates: Vec<Candidate>, cases: Vec<Case>) -> Result<Self> {
         let wrong = |found: String, expected: &str| {
             Err(Error::Argument { name: "training set", found, expected: expected.into() })
@@ -77,7 +77,7 @@ impl Table {
         self.cases[0].inputs.values().len()
     }
 
-    /// What is chosen among.
+    /// The candidates.
     pub fn candidates(&self) -> &[Candidate] {
         &self.candidates
     }
@@ -94,7 +94,7 @@ impl Table {
         wins
     }
 
-    /// Parts of the sources that can be tested on.
+    /// Number of folds of the sources.
     pub const FOLDS: usize = 5;
 
     /// The first fold.
@@ -105,11 +105,12 @@ impl Table {
         self.fold(0)
     }
 
-    /// A table to train on, and one to test on with every fifth source from number `fold` on, in the
-    /// order of a hash of their names: every matrix is in one of the five folds.
+    /// A table to train on, and one to test on with every fifth source from number `fold` on, in
+    /// the order of a hash of their names: every matrix is in the test set of exactly one of the
+    /// five folds.
     ///
     /// # Errors
-    /// [`Error::Argument`] when one of the two would be empty, for there are too few sources.
+    /// [`Error::Argument`] when one of the two would be empty because there are too few sources.
     pub fn fold(&self, fold: usize) -> Result<(Table, Table)> {
         let mut sources: Vec<&str> = self.cases.iter().map(|c| c.source.as_str()).collect();
         sources.sort_unstable();
@@ -134,7 +135,7 @@ impl Table {
     }
 }
 
-/// A hash that is the same everywhere (FNV-1a).
+/// FNV-1a: a hash that is the same on every machine.
 fn fnv(text: &str) -> u64 {
     let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
     text.bytes().fold(0xcbf2_9ce4_8422_2325, step)

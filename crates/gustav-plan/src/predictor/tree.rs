@@ -1,4 +1,4 @@
-//! A decision tree, the network's baseline: it minimises the cost of wrong choices.
+//! A decision tree that minimises the cost of wrong choices: the baseline for the network.
 
 use super::{Case, Inputs, Selector, Table};
 
@@ -40,7 +40,7 @@ impl Tree {
         let Some((split_cost, feature, at_most)) = best_split(cases, candidates, inputs) else {
             return Tree::Leaf { candidate };
         };
-        // A split has to save a thousandth of its matrices' time.
+        // A split must save at least a thousandth of the time of its matrices.
         if depth == 0 || split_cost > cost - 1e-3 * cases.len() as f64 {
             return Tree::Leaf { candidate };
         }
@@ -78,7 +78,7 @@ struct WeighedCase<'t> {
     values: Vec<f64>,
 }
 
-/// Time of each candidate over that of the fastest.
+/// Time of each candidate ÷ time of the fastest.
 fn costs(case: &Case) -> impl Iterator<Item = f64> {
     let least = case.ms[case.oracle()];
     case.ms.iter().map(move |ms| ms / least)

@@ -43,9 +43,9 @@ fn predicted_times_come_near() {
 fn training_is_the_same_every_time_and_tells_its_passes() {
     let table = table(40);
     let training = Training { passes: 5, ..Training::default() };
-    let mut told = Vec::new();
-    let first = train(&table, &training, "a GPU", 64, |pass| told.push(pass)).expect("a model");
-    assert_eq!(told, [1, 2, 3, 4, 5]);
+    let mut passes = Vec::new();
+    let first = train(&table, &training, "a GPU", 64, |pass| passes.push(pass)).expect("a model");
+    assert_eq!(passes, [1, 2, 3, 4, 5]);
     let model = |training| train(&table, &training, "a GPU", 64, |_| {}).expect("a model");
     assert_eq!(first, model(training.clone()));
     assert_ne!(first, model(Training { seed: 2, ..training }));

@@ -11,15 +11,14 @@ use crate::{Case, Ratios, Record, Status};
 /// How two sets of records are compared.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ChangeArgs {
-    /// Changes smaller than this fraction of the time are noise whatever the quartiles say: they
-    /// know of the spread within a run, not of that between runs.
+    /// Changes smaller than this fraction of the time are noise whatever the quartiles are, which
+    /// show the spread within a run but not between runs.
     pub threshold: f64,
-    /// Divide the times by those of this peer in the same rounds, which takes out what happened
-    /// to the machine.
+    /// Divide times by those of this peer in the same rounds, which cancels changes of the machine.
     pub relative_to: Option<String>,
-    /// Compare records of different machines or devices all the same.
+    /// Compare records even if they are of different machines or devices.
     pub across_machines: bool,
-    /// Cases of ours that the new records lack are no regression.
+    /// Do not count cases of Gustav that the new records lack as regressions.
     pub partial: bool,
 }
 
@@ -29,7 +28,7 @@ impl Default for ChangeArgs {
     }
 }
 
-/// What became of one engine on one case.
+/// The change of one engine's result on one case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Verdict {
@@ -53,17 +52,17 @@ pub struct Change {
     /// The case.
     #[serde(flatten)]
     pub case: Case,
-    /// Who computed, as tables name it.
+    /// The engine, as tables name it.
     pub engine: String,
     /// Number of threads.
     pub threads: usize,
-    /// What became of it.
+    /// The change.
     pub verdict: Verdict,
     /// Median before, in milliseconds.
     pub old_ms: Option<f64>,
     /// Median after, in milliseconds.
     pub new_ms: Option<f64>,
-    /// Old time over new: above 1 the new is faster.
+    /// Old time over new: the new one is faster if above 1.
     pub speedup: Option<f64>,
     /// Three standard errors of the speed-up, relative to it.
     pub noise: Option<f64>,
@@ -72,28 +71,28 @@ pub struct Change {
 /// Two sets of records side by side.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Changes {
-    /// Speed-ups of ours.
+    /// Speed-ups of Gustav.
     pub ours: Option<Ratios>,
-    /// Speed-ups of the peers: what happened to the machine.
+    /// Speed-ups of the peers, which show changes of the machine.
     pub peers: Option<Ratios>,
-    /// What both have, the worst first.
+    /// Cases with their engines that both have, the worst first.
     pub changes: Vec<Change>,
     /// Cases with their engines that only the old records have.
     pub missing: Vec<String>,
-    /// How many of them are ours.
+    /// How many of them are Gustav's.
     pub ours_missing: usize,
     /// Cases with their engines that only the new records have.
     pub added: Vec<String>,
 }
 
 impl Changes {
-    /// How many of our results ended with this verdict.
+    /// How many results of Gustav have this verdict.
     pub fn count(&self, verdict: Verdict) -> usize {
         self.changes.iter().filter(|c| c.verdict == verdict && c.is_ours()).count()
     }
 
-    /// Whether one of ours is slower, no longer right, or, unless the new records are known to be
-    /// a part, gone.
+    /// Whether a result of Gustav is slower or no longer right, or missing unless `args.partial` is
+    /// set.
     pub fn regressed(&self, args: &ChangeArgs) -> bool {
         let gone = if args.partial { 0 } else { self.ours_missing };
         self.count(Verdict::Slower) + self.count(Verdict::Broken) + gone > 0
@@ -101,7 +100,7 @@ impl Changes {
 }
 
 impl Change {
-    /// Whether the engine is one of ours.
+    /// Whether the engine is Gustav.
     pub fn is_ours(&self) -> bool {
         self.engine.starts_with("gustav")
     }
@@ -123,7 +122,7 @@ fn latest(records: &[Record]) -> BTreeMap<Key<'_>, &Record> {
     found
 }
 
-/// Where records were measured, in words.
+/// Where records were measured, as text.
 fn platforms(records: &[Record]) -> BTreeSet<String> {
     let platform = |r: &Record| match &r.gpu {
         Some(gpu) => format!("{} with driver {}", gpu.name, gpu.driver),
@@ -135,8 +134,8 @@ fn platforms(records: &[Record]) -> BTreeSet<String> {
 /// One of a record's times.
 type Figure = fn(&Record) -> Option<f64>;
 
-/// What both sides have a figure of: with warm caches where one has no other, of single executions where one
-/// has no other, and otherwise that of ratios.
+/// The time that both sides have: with warm caches if one has no other, of single executions if one
+/// has no other, and otherwise the one that ratios use.
 fn figure(old: &Record, new: &Record) -> Figure {
     if old.is_cold() != new.is_cold() {
         Record::warm_ms
@@ -155,9 +154,10 @@ struct Measured {
 }
 
 impl Measured {
-    /// Of a right record. The quartiles of a normal distribution are 1.349 standard deviations
-    /// apart, and the median of r samples scatters by 1.2533/√r of one. A `figure`
-    /// that stands beside a cold one borrows that one's quartiles.
+    /// The time of a correct record. The quartiles of a normal distribution are 1.349 standard
+    /// deviations apart, and the standard error of the median of r samples is 1.2533/√r standard
+    /// deviations. Warm and single times have no quartiles of their own; those of the cold time are
+    /// used.
     fn of(record: &Record, figure: Figure) -> Option<Self> {
         let ms = figure(record);
         let ms = ms.filter(|ms| record.status == Status::Ok && *ms > 0.0)?;
@@ -172,12 +172,11 @@ impl Measured {
     }
 }
 
-/// What changed from `old` to `new`.
+/// The changes from `old` to `new`.
 ///
 /// # Errors
 /// [`Error::Argument`] when the records come from different machines or devices, unless `args`
-/// asks for that, and for a peer that neither has; [`Error::Format`] when nothing is there to
-/// compare.
+/// allows it, and for a peer that neither has; [`Error::Format`] when there is nothing to compare.
 pub fn changes(old: &[Record], new: &[Record], args: &ChangeArgs) -> Result<Changes> {
     for (records, which) in [(old, "first"), (new, "second")] {
         if records.is_empty() {
@@ -329,7 +328,7 @@ mod tests {
         assert_eq!(verdict(&new, &new), Verdict::Same);
         let slower = Record { hot_ms: Some(2.0), ..new.clone() };
         assert_eq!(verdict(&old, &slower), Verdict::Slower);
-        // Both have cold ones, which count.
+        // If both have cold times, those are compared.
         assert_eq!(verdict(&new, &slower), Verdict::Same);
     }
 
@@ -341,7 +340,7 @@ mod tests {
             Record { sets: Some(2), single_ms: Some(3.0), ..on_gpu(timed("gustav", 1.0, 0.01)) };
         assert_eq!(verdict(&old, &new), Verdict::Same);
         assert_eq!(verdict(&old, &Record { single_ms: Some(6.0), ..new.clone() }), Verdict::Slower);
-        // Both have those of executions that follow one another, which count.
+        // If both have times of back-to-back executions, those are compared.
         assert_eq!(verdict(&new, &Record { single_ms: Some(6.0), ..new.clone() }), Verdict::Same);
     }
 
@@ -400,7 +399,7 @@ mod tests {
     }
 
     #[test]
-    fn another_machine_is_refused_unless_asked_for() {
+    fn another_machine_is_refused_unless_allowed() {
         let old = [timed("gustav", 1.0, 0.0)];
         let mut new = old.clone();
         new[0].machine.cpu = "another processor".into();

@@ -1,26 +1,26 @@
-//! Our engines beside the peers of the same rounds.
+//! Gustav compared with the peers of the same rounds.
 
 use std::collections::BTreeMap;
 
 use super::ratios::Ratios;
 use crate::{Case, Record, Status};
 
-/// One of our engines beside the peers that were timed in the same rounds.
+/// A record of Gustav with those of the peers that were timed in the same rounds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Comparison<'a> {
-    /// Ours.
+    /// The record of Gustav.
     pub ours: &'a Record,
-    /// The peers by name, those with a right and timed result only.
+    /// The peers by name, only those with a correct and timed result.
     pub peers: BTreeMap<&'a str, &'a Record>,
 }
 
 impl Comparison<'_> {
-    /// Whether ours has no time where one of `names` is right.
+    /// Whether Gustav has no time and one of `names` has.
     pub fn failed_beside(&self, names: &[&str]) -> bool {
         self.ours.execute_ms.is_none() && names.iter().any(|n| self.peers.contains_key(n))
     }
 
-    /// Time of the fastest of `names` over ours.
+    /// Time of the fastest of `names` over that of Gustav.
     pub fn against(&self, names: &[&str]) -> Option<f64> {
         self.ratio(names, |r| r.execute_ms)
     }
@@ -41,8 +41,9 @@ impl Comparison<'_> {
     }
 }
 
-/// Of which caches the ratios to the best of `names` are: `cold, hot 1.50` with the geomean of the
-/// others, `hot` where nothing else was measured; `single 1.40` with that of single executions.
+/// The state of caches in the ratios to the best of `names`: `cold, hot 1.50` with the geomean for
+/// hot caches, `hot` if nothing else was measured; `single 1.40` with the geomean of single
+/// executions.
 pub fn caches(comparisons: &[&Comparison<'_>], names: &[&str]) -> String {
     let compared = || comparisons.iter().filter(|c| c.against(names).is_some());
     let geomean = |word: &str, ratios: Vec<f64>| {
@@ -57,13 +58,12 @@ pub fn caches(comparisons: &[&Comparison<'_>], names: &[&str]) -> String {
     }
 }
 
-/// The latest measurement of every case by `algorithm` of ours, with its peers.
+/// The latest measurement of every case by Gustav's `algorithm`, with its peers.
 pub fn compare<'a>(records: &'a [Record], algorithm: &str) -> Vec<Comparison<'a>> {
     compare_beside(records, algorithm, |_| true)
 }
 
-/// The same, where rounds in which a peer of `counts` was right go before others, however late:
-/// rounds without it say nothing of it.
+/// The same, preferring rounds in which a peer of `counts` was right to later ones without it.
 pub(crate) fn compare_beside<'a>(
     records: &'a [Record],
     algorithm: &str,

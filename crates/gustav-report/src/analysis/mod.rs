@@ -1,4 +1,4 @@
-//! What records say: comparisons, platforms and studies, which tables and figures show.
+//! Analyses of records for tables and figures: comparisons, platforms and studies.
 
 mod change;
 mod compare;

@@ -1,4 +1,4 @@
-//! The study of Chen, Chen, Shih, Lee, "Accelerating Sparse Matrix Multiplication", 2025, out of
+//! The study of Chen, Chen, Shih, Lee, "Accelerating Sparse Matrix Multiplication", 2025, from
 //! records of the suite `paper-b`.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -6,29 +6,29 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::platform::Platform;
 use crate::{Record, Status};
 
-/// What only the study measures, and every one of its rounds holds.
+/// An algorithm that is in every round of the study and in no other.
 const MARK: &str = "shared-row+csr";
 
-/// Its implementation on the CPU, which is timed on every number of threads.
+/// The study's implementation on the CPU, timed on every number of threads.
 pub(crate) const BASELINE: &str = "hash-rows";
 
-/// What the pipeline is compared with, and both with C copied back.
+/// The pipeline and its baseline, without and with copying C back.
 const PIPELINES: [(&str, &str); 2] = [
     ("pipeline", "convert-then-multiply"),
     ("pipeline+download", "convert-then-multiply+download"),
 ];
 
-/// Where the paper's section 6.1 has a visible gain of its pipeline: fewest threads and rows, and
-/// the sparsity in thousandths; and the gain that counts as visible here.
+/// Where section 6.1 of the paper claims a visible gain of its pipeline: the fewest threads and
+/// rows, and the sparsity in thousandths; and the gain that counts as visible here.
 const REGIME_THREADS: usize = 8;
 const REGIME_ROWS: usize = 8192;
 const REGIME_SPARSITY: i64 = 850;
 const VISIBLE: f64 = 1.1;
 
-/// Time of conversion over that of multiplication for which they are of like length.
+/// Range of conversion time over multiplication time in which the two count as similar.
 const ALIKE: std::ops::RangeInclusive<f64> = 0.5..=2.0;
 
-/// Sparsity in thousandths, algorithm, N, and threads: 0 for what needs none.
+/// Sparsity in thousandths, algorithm, N, and threads: 0 for algorithms that use none.
 type Key<'a> = (i64, &'a str, usize, usize);
 
 /// The study on one GPU.
@@ -36,15 +36,15 @@ pub(crate) struct PaperB<'a> {
     pub gpu: &'a str,
     /// Times in milliseconds.
     times: BTreeMap<Key<'a>, f64>,
-    /// Of `convert-then-multiply`, with C copied back or not: conversion over multiplication.
+    /// Conversion over multiplication, of `convert-then-multiply`, with C copied back or not.
     conversions: BTreeMap<Key<'a>, f64>,
 }
 
 impl<'a> PaperB<'a> {
-    /// The study on every GPU that it ran on.
+    /// The study on every GPU in the records.
     pub fn all(platforms: &'a [Platform]) -> Vec<Self> {
         let records: Vec<&Record> = platforms.iter().flat_map(|p| &p.records).collect();
-        // Rounds of the study with their GPUs: the records of the CPU name none.
+        // Rounds of the study with their GPUs, as records of the CPU name none.
         let round = |r: &'a Record| (r.group, r.case.matrix.as_str());
         let marked = records.iter().filter(|r| r.algorithm == MARK);
         let gpus: BTreeMap<_, _> =
@@ -100,7 +100,7 @@ impl<'a> PaperB<'a> {
         self.times.keys().map(|key| key.3).max().unwrap_or(0)
     }
 
-    /// The time of what needs no threads, or of what ran on so many.
+    /// The time of an algorithm: without threads, or with `threads`.
     pub fn time(&self, sparsity: i64, algorithm: &str, n: usize, threads: usize) -> Option<f64> {
         let of = |threads| self.times.get(&(sparsity, algorithm, n, threads)).copied();
         of(0).or(of(threads))
@@ -123,14 +123,15 @@ impl<'a> PaperB<'a> {
         self.sizes().into_iter().filter_map(gain).collect()
     }
 
-    /// What the paper says of its pipeline, with what was found here.
+    /// What the paper claims of its pipeline, with the result of these records.
     pub fn claims(&self) -> Vec<(String, String)> {
         [self.regime(), self.alike()].into_iter().flatten().collect()
     }
 
-    /// In how many cases the pipeline is visibly ahead where the paper says so, and elsewhere.
+    /// In how many cases the pipeline is visibly faster, within the paper's claimed range and
+    /// outside it.
     fn regime(&self) -> Option<(String, String)> {
-        // Visible and all cases, inside and outside.
+        // Cases with a visible gain and all cases, inside and outside the range.
         let mut counts = [[0; 2]; 2];
         let own = self.times.keys().filter(|key| key.1 == PIPELINES[0].0);
         for &(sparsity, ours, n, threads) in own {
@@ -152,7 +153,7 @@ impl<'a> PaperB<'a> {
         (of_inside + of_outside > 0).then_some((claim, found))
     }
 
-    /// What the pipeline gains where conversion and multiplication are of like length, and elsewhere.
+    /// The gain of the pipeline where conversion and multiplication take similar time, and elsewhere.
     fn alike(&self) -> Option<(String, String)> {
         let mut gains = [Vec::new(), Vec::new()];
         for (&(sparsity, base, n, threads), ratio) in &self.conversions {
@@ -213,7 +214,7 @@ pub(crate) mod tests {
         let platforms = Platform::all(&records);
         let claims = PaperB::all(&platforms)[0].claims();
         assert_eq!(claims[0].1, "1 of 1 cases; 1 of 2 elsewhere");
-        // Conversion takes 4 and 2.5 ms beside 1.5 ms.
+        // Conversion takes 4 and 2.5 ms, multiplication 1.5 ms.
         assert_eq!(
             claims[1].1,
             "1.05 (geomean of 1), 1.05 at least; elsewhere 1.20 (geomean of 2), 1.20 at least"

@@ -1,4 +1,4 @@
-//! Records of one platform, a GPU or a CPU with its threads, and what they have in common.
+//! Records of one platform: a GPU, or a CPU with a number of threads.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use super::compare::{Comparison, compare_beside};
 use super::ratios::{Groups, grouped};
 use crate::{CHOOSERS, Case, Layouts, Record, Status, VENDORS};
 
-/// What is computed, whatever the matrix.
+/// The product computed, apart from the matrix.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Product {
     rank: usize,
@@ -14,8 +14,10 @@ pub(crate) struct Product {
     pub operation: String,
     /// Name of the type of the values.
     pub dtype: String,
-    /// Columns of B, or of X and Y; 0 for as many as A has.
+    /// Columns of B, of X and Y, or of a head; 0 for as many as A has.
     pub columns: usize,
+    /// Heads.
+    pub heads: usize,
     /// Whether rows come out sorted.
     pub sorted: bool,
     /// Name of the layouts of B and C.
@@ -23,11 +25,18 @@ pub(crate) struct Product {
 }
 
 /// Operations in the order of tables, with their names in prose.
-const OPERATIONS: [(&str, &str); 4] =
-    [("spmm", "SpMM"), ("spmv", "SpMV"), ("spgemm", "SpGEMM"), ("sddmm", "SDDMM")];
+const OPERATIONS: [(&str, &str); 7] = [
+    ("spmm", "SpMM"),
+    ("spmv", "SpMV"),
+    ("spgemm", "SpGEMM"),
+    ("sddmm", "SDDMM"),
+    ("attention", "attention"),
+    ("spmm-gradients", "gradients of SpMM"),
+    ("attention-gradients", "gradients of attention"),
+];
 
 impl Product {
-    /// What is computed in `case`.
+    /// The product of `case`.
     pub fn of(case: &Case) -> Self {
         let rank = OPERATIONS.iter().position(|o| o.0 == case.operation);
         Product {
@@ -35,23 +44,25 @@ impl Product {
             operation: case.operation.clone(),
             dtype: case.dtype.clone(),
             columns: case.columns,
+            heads: case.heads,
             sorted: case.sorted,
             layout: case.layout.clone(),
         }
     }
 
-    /// The same, where products with as many columns as A has are one, whatever A.
+    /// The same, with 0 for as many columns as A has, so that such products of all matrices are
+    /// one.
     pub fn of_any_width(r: &Record) -> Self {
         let columns = if r.case.columns == r.cols { 0 } else { r.case.columns };
         Product { columns, ..Product::of(&r.case) }
     }
 
-    /// The operation in prose.
+    /// The name of the operation in text.
     pub fn name(&self) -> &str {
         OPERATIONS.get(self.rank).map_or(&self.operation, |o| o.1)
     }
 
-    /// What tells it from others of the same operation and type.
+    /// What distinguishes it from others of the same operation and type.
     pub fn detail(&self) -> String {
         let columns = match self.columns {
             0 => "columns of A".into(),
@@ -60,14 +71,19 @@ impl Product {
         match self.operation.as_str() {
             "spmm" if self.layout == Layouts::default().name() => format!("n = {columns}"),
             "spmm" => format!("n = {columns}, {}", self.layout),
+            "spmm-gradients" => format!("n = {columns}"),
             "sddmm" => format!("d = {columns}"),
+            "attention" | "attention-gradients" if self.heads == 1 => format!("d = {columns}"),
+            "attention" | "attention-gradients" => {
+                format!("{} heads, d = {columns}", self.heads)
+            }
             "spgemm" if self.sorted => "sorted".into(),
             "spgemm" => "unsorted".into(),
             _ => String::new(),
         }
     }
 
-    /// What tells it from others of the same operation.
+    /// What distinguishes it from others of the same operation.
     pub fn variant(&self) -> String {
         format!("{} {}", self.dtype, self.detail()).trim_end().into()
     }
@@ -85,14 +101,14 @@ impl Product {
 
 /// The records of one platform.
 pub(crate) struct Platform {
-    /// The platform in words.
+    /// Its name.
     pub name: String,
     /// Its records of products.
     pub records: Vec<Record>,
     /// Its records of programs.
     pub programs: Vec<Record>,
-    /// The peers that count: the vendors where there are any, else every peer.
-    pub rivals: Vec<String>,
+    /// The reference peers: the vendors if there are any, else every peer.
+    pub reference_peers: Vec<String>,
 }
 
 impl Platform {
@@ -111,19 +127,21 @@ impl Platform {
         let platform = |(name, records): (String, Vec<Record>)| {
             let (programs, records): (Vec<_>, Vec<_>) =
                 records.into_iter().partition(Record::is_program);
-            let rivals = rivals(&records);
-            Platform { name, records, programs, rivals }
+            let reference_peers = reference_peers(&records);
+            Platform { name, records, programs, reference_peers }
         };
         grouped(records.iter().map(|r| (name(r), r.clone()))).into_iter().map(platform).collect()
     }
 
-    /// The cases of one of our algorithms beside the peers: the latest rounds in which one that
-    /// counts was right, where there are any.
+    /// The cases of an algorithm of Gustav with the peers, from the latest rounds in which a
+    /// reference peer was right, if there are any.
     pub fn ours(&self, algorithm: &str) -> Vec<Comparison<'_>> {
-        compare_beside(&self.records, algorithm, |peer| self.rivals.iter().any(|r| r == peer))
+        compare_beside(&self.records, algorithm, |peer| {
+            self.reference_peers.iter().any(|r| r == peer)
+        })
     }
 
-    /// The cases of one of our algorithms in the latest rounds in which `peer` was right.
+    /// The cases of an algorithm of Gustav from the latest rounds in which `peer` was right.
     pub fn beside(&self, algorithm: &str, peer: &str) -> Vec<Comparison<'_>> {
         compare_beside(&self.records, algorithm, |name| name == peer)
     }
@@ -133,10 +151,10 @@ impl Platform {
         self.records.iter().map(|r| r.engine.as_str()).filter(|e| *e != "gustav").collect()
     }
 
-    /// The rivals in words: `cusparse (alg1, default), mkl`.
-    pub fn rivals_named(&self) -> String {
-        let rivals = self.rivals.iter();
-        let families = rivals.map(|rival| rival.split_once('-').unwrap_or((rival, "")));
+    /// The reference peers as text: `cusparse (alg1, default), mkl`.
+    pub fn reference_peer_names(&self) -> String {
+        let reference_peers = self.reference_peers.iter();
+        let families = reference_peers.map(|peer| peer.split_once('-').unwrap_or((peer, "")));
         let words =
             grouped(families).into_iter().map(|(family, members)| match members.as_slice() {
                 [""] => family.to_owned(),
@@ -147,20 +165,19 @@ impl Platform {
         if words.is_empty() { "none".into() } else { words.join(", ") }
     }
 
-    /// Time of the fastest rival over ours.
+    /// Time of the fastest reference peer over that of Gustav.
     pub fn against(&self, comparison: &Comparison<'_>) -> Option<f64> {
-        let names: Vec<_> = self.rivals.iter().map(String::as_str).collect();
+        let names: Vec<_> = self.reference_peers.iter().map(String::as_str).collect();
         comparison.against(&names)
     }
 
-    /// Ratios of `algorithm` to the rivals with their comparisons, by product.
+    /// Ratios of `algorithm` to the reference peers, with their comparisons, by product.
     pub fn products(&self, algorithm: &str) -> Groups<Product, (f64, Comparison<'_>)> {
         let ratios = self.ours(algorithm).into_iter();
         grouped(ratios.filter_map(|c| Some((Product::of(&c.ours.case), (self.against(&c)?, c)))))
     }
 
-    /// The engine of a record, with its threads where the platform has it with several numbers and
-    /// they matter.
+    /// The engine of a record, with its threads if it was measured with several numbers of them.
     pub fn engine(&self, record: &Record) -> String {
         let own = |r: &&Record| (&r.engine, &r.algorithm) == (&record.engine, &record.algorithm);
         let name = record.engine_name();
@@ -173,7 +190,7 @@ impl Platform {
         }
     }
 
-    /// Our algorithms that were asked for by name.
+    /// Gustav's algorithms that were selected by name.
     pub fn algorithms(&self) -> BTreeSet<&str> {
         let ours = self.records.iter().filter(|r| r.is_ours());
         ours.map(|r| r.algorithm.as_str()).filter(|a| !CHOOSERS.contains(a)).collect()
@@ -186,17 +203,18 @@ impl Platform {
         grouped(own.map(|r| (Product::of(&r.case), r)))
     }
 
-    /// Right and timed records of each case's latest rounds; rounds with a rival go before others.
+    /// Correct and timed records of each case's latest rounds, preferring rounds with a reference
+    /// peer.
     pub fn rounds(&self) -> Groups<&Case, &Record> {
-        self.rounds_with(|round| round.iter().any(|r| self.rivals.contains(&r.engine)))
+        self.rounds_with(|round| round.iter().any(|r| self.reference_peers.contains(&r.engine)))
     }
 
-    /// The same, where rounds that have what is `wanted` go before others, however late.
+    /// The same, preferring rounds with what is `wanted` to later ones without.
     pub fn rounds_with(&self, wanted: impl Fn(&[&Record]) -> bool) -> Groups<&Case, &Record> {
         let timed =
             self.records.iter().filter(|r| r.status == Status::Ok && r.execute_ms.is_some());
         let mut latest = Vec::<(&Case, bool, Vec<&Record>)>::new();
-        // Rounds of a case come in the order of their times.
+        // Rounds of a case are in the order of their start.
         for ((case, _), round) in grouped(timed.map(|r| ((&r.case, r.group), r))) {
             let has = wanted(&round);
             match latest.last_mut() {
@@ -214,12 +232,12 @@ impl Platform {
     }
 }
 
-/// Whether nothing but the GPU computes: the threads beside it are those of the host at hand.
+/// Whether only the GPU computes, so that the number of host threads has no meaning.
 pub(crate) fn threads_are_idle(record: &Record) -> bool {
     record.gpu.is_some() && record.timeline.is_empty() && record.case.operation != "spgemm"
 }
 
-fn rivals(records: &[Record]) -> Vec<String> {
+fn reference_peers(records: &[Record]) -> Vec<String> {
     let peers: BTreeSet<_> =
         records.iter().filter(|r| !r.is_ours()).map(|r| r.engine.clone()).collect();
     let vendor = |p: &&String| VENDORS.contains(&p.as_str()) || p.starts_with("cusparse");
@@ -249,8 +267,11 @@ mod tests {
             (platforms[0].name.as_str(), platforms[1].name.as_str()),
             ("CPU, 2 threads", "a GPU")
         );
-        assert_eq!((platforms[0].rivals_named().as_str(), platforms[0].peers().len()), ("mkl", 2));
-        assert_eq!(platforms[1].rivals, ["cusparse-alg2"]);
+        assert_eq!(
+            (platforms[0].reference_peer_names().as_str(), platforms[0].peers().len()),
+            ("mkl", 2)
+        );
+        assert_eq!(platforms[1].reference_peers, ["cusparse-alg2"]);
         assert_eq!(platforms[1].algorithms(), BTreeSet::from(["segmented"]));
     }
 
@@ -258,9 +279,9 @@ mod tests {
     fn peers_of_one_family_are_named_together() {
         let peers = ["cusparse-alg1", "cusparse-default", "mkl", "sprs"];
         let records = peers.map(|name| record("m", name, "default"));
-        let named = Platform::all(&records)[0].rivals_named();
+        let named = Platform::all(&records)[0].reference_peer_names();
         assert_eq!(named, "cusparse (alg1, default), mkl");
-        let named = Platform::all(&records[3..])[0].rivals_named();
+        let named = Platform::all(&records[3..])[0].reference_peer_names();
         assert_eq!(named, "sprs");
     }
 

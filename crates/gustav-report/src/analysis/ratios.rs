@@ -1,8 +1,8 @@
-//! Statistics of ratios and times: never an average alone.
+//! Statistics of ratios and times; an average is always shown with its spread.
 
 use std::cmp::Ordering;
 
-/// Ratios of times, peer over ours: above 1 ours is faster.
+/// Ratios of times, peer over Gustav: Gustav is faster if above 1.
 #[derive(Clone, Debug, Default, PartialEq, serde::Serialize)]
 pub struct Ratios {
     /// Cases with a ratio.
@@ -34,8 +34,8 @@ impl Ratios {
         })
     }
 
-    /// The same with cases that ours failed on and a peer did not: they are lost, and the worst
-    /// is 0. The geometric mean is that of the others.
+    /// The same with `failed` cases on which Gustav failed and a peer did not. They count as lost,
+    /// and the worst is 0. The geometric mean leaves them out.
     #[must_use]
     pub fn with_failed(self, failed: usize) -> Self {
         let count = self.count + failed;
@@ -80,8 +80,8 @@ pub(crate) fn histogram(bins: &[(f64, &str)], values: impl Iterator<Item = f64>)
 /// Groups of values by key, in the order of the keys.
 pub(crate) type Groups<K, V> = Vec<(K, Vec<V>)>;
 
-/// Values by key. A `BTreeMap` would compile several thousand lines anew for each type of key and
-/// value.
+/// Values by key. A `BTreeMap` would be compiled again for each type of key and value, several
+/// thousand lines each.
 pub(crate) fn grouped<K: Ord, V>(values: impl IntoIterator<Item = (K, V)>) -> Groups<K, V> {
     let (keys, mut values): (Vec<K>, Vec<Option<V>>) =
         values.into_iter().map(|(key, value)| (key, Some(value))).unzip();
@@ -98,7 +98,7 @@ pub(crate) fn grouped<K: Ord, V>(values: impl IntoIterator<Item = (K, V)>) -> Gr
     groups
 }
 
-/// The numbers below `count` in this order; equal ones stay as they are.
+/// A stable sort of the numbers below `count`.
 fn order(count: usize, compare: &dyn Fn(usize, usize) -> Ordering) -> Vec<usize> {
     let mut order: Vec<usize> = (0..count).collect();
     order.sort_by(|a, b| compare(*a, *b));

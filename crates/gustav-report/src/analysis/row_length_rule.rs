@@ -1,5 +1,5 @@
 //! The rule of Yang, Buluç and Owens (2018, §5.4): nonzero-split below a mean row length, else
-//! row-split; how often it names the faster of the two, and what it costs.
+//! row-split; how often it chooses the faster of the two, and what wrong choices cost.
 
 use std::collections::BTreeMap;
 
@@ -10,25 +10,26 @@ use crate::Record;
 /// The paper's threshold of mean row length.
 pub(crate) const PAPER: f64 = gustav_plan::heuristics::mean_row_length::THRESHOLD;
 
-/// How well the rule does on the matrix files that both kernels were measured on.
+/// The rule on the matrix files on which both kernels were measured.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct RowLengthRule {
     /// Matrices.
     pub matrices: usize,
-    /// Share of them on which the paper's threshold names the faster kernel.
+    /// Fraction of them on which the paper's threshold chooses the faster kernel.
     pub paper_right: f64,
-    /// Geomean of the time of the kernel that it names over that of the faster one.
+    /// Geomean of the time of the chosen kernel over that of the faster one.
     pub paper_cost: f64,
-    /// The threshold that names it most often.
+    /// The threshold that chooses the faster one most often.
     pub best: f64,
-    /// How often that is.
+    /// Fraction of matrices on which it does.
     pub best_right: f64,
-    /// Its geomean.
+    /// Its cost, as `paper_cost`.
     pub best_cost: f64,
 }
 
 impl RowLengthRule {
-    /// Fitted to pairs of mean row length and time of row-split over that of nonzero-split.
+    /// The best threshold for pairs of mean row length and time of row-split over that of
+    /// nonzero-split.
     fn fit(cases: &[(f64, f64)]) -> Self {
         let right = |threshold: f64| {
             let named = cases.iter().filter(|(mean, gain)| (*mean < threshold) == (*gain > 1.0));
@@ -74,7 +75,7 @@ pub(crate) fn row_length_rules(records: &[Record]) -> BTreeMap<(&str, &str, usiz
         let case = &row.ours.case;
         let key = (case.operation.as_str(), case.dtype.as_str(), case.columns);
         let gain = row.ours.execute_ms? / merged.ours.execute_ms?;
-        // Generated matrices, in which one thing varies, are not what the rule is for.
+        // Without generated matrices: the rule is meant for those of applications.
         (!case.matrix.contains(':')).then_some((key, (row.ours.mean_row_length, gain)))
     });
     grouped(cases).into_iter().map(|(key, cases)| (key, RowLengthRule::fit(&cases))).collect()

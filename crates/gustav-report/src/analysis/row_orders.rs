@@ -1,6 +1,5 @@
-//! What row orders gain (section IV of the study of row permutations for SpMM on GPUs): time with
-//! rows as stored over time in another order, or over that of a list which an algorithm makes by
-//! itself.
+//! The gain of row orders (section IV of the study of row permutations for SpMM on GPUs): time with
+//! rows as stored over time in another order or in the algorithm's own order.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,13 +9,13 @@ use super::platform::{Platform, Product};
 use super::ratios::grouped;
 use crate::{CHOOSERS, Record};
 
-/// The formats of an algorithm that count as an order of it: rows that are empty are left out.
+/// Formats that count as an order of an algorithm: DCSR leaves out empty rows.
 const FORMATS: [(&str, &str); 1] = [("output-stationary", "dcsr")];
 
-/// The order that others are compared with, where it was measured.
+/// The order that others are compared with, if it was measured.
 const STORED: &str = Order::Stored.name();
 
-/// What `segmented` does without an order.
+/// The order of `segmented` if none is given.
 const OWN: &str = "its own list";
 
 /// One product of one algorithm over the matrices that it was measured on in several orders.
@@ -25,7 +24,7 @@ pub(crate) struct OrderStudy<'a> {
     pub product: Product,
     pub algorithm: &'a str,
     pub matrices: Vec<OrderedMatrix<'a>>,
-    /// What gains are over.
+    /// What gains are relative to.
     pub base: &'static str,
 }
 
@@ -40,13 +39,14 @@ pub(crate) struct OrderedMatrix<'a> {
     base: &'static str,
     /// The fastest peer of the same rounds.
     pub peer: Option<&'a Record>,
-    /// What the predictor took in the same rounds, after a trial where that has an order.
+    /// The record of the predictor's choice in the same rounds, which includes a trial if the
+    /// choice has an order.
     pub predicted: Option<&'a Record>,
 }
 
 impl<'a> OrderedMatrix<'a> {
-    /// What a round says of `own` in other orders; `None` where it has no other.
-    fn of(own: &'a Record, round: &[&'a Record], rivals: &[String]) -> Option<Self> {
+    /// The records of `own` in other orders in a round; `None` if there are none.
+    fn of(own: &'a Record, round: &[&'a Record], reference_peers: &[String]) -> Option<Self> {
         let orders = orders(own, round);
         if orders.is_empty() {
             return None;
@@ -58,7 +58,7 @@ impl<'a> OrderedMatrix<'a> {
         let over = all.remove(base).and_then(|r| r.execute_ms);
         let gain = |(name, r): (&'a str, &'a Record)| Some((name, over? / r.execute_ms?));
         let gains = all.into_iter().filter_map(gain).collect();
-        let peers = round.iter().filter(|r| rivals.contains(&r.engine)).copied();
+        let peers = round.iter().filter(|r| reference_peers.contains(&r.engine)).copied();
         let peer = peers.min_by(|a, b| a.time().total_cmp(&b.time()));
         let predicted = round.iter().find(|r| r.is_ours() && r.algorithm == "predictor").copied();
         Some(OrderedMatrix { own, orders, gains, base, peer, predicted })
@@ -74,7 +74,7 @@ impl<'a> OrderedMatrix<'a> {
         (self.base == STORED).then(|| self.best_gain())
     }
 
-    /// Gain of the best order over what the algorithm does without one, which may be the best.
+    /// Gain of the best order over the algorithm without one, which may be the best itself.
     pub fn gain_over_own(&self) -> f64 {
         self.orders.values().map(|r| self.own.time() / r.time()).fold(1.0, f64::max)
     }
@@ -105,7 +105,7 @@ pub(crate) struct BreakEven {
     pub order_ms: f64,
     pub features_ms: Option<f64>,
     saved_ms: f64,
-    /// Percentage of the memory floor that is reached without the order and with it.
+    /// Percentage of the memory floor reached without the order and with it.
     pub floors: Option<(f64, f64)>,
 }
 
@@ -115,14 +115,14 @@ impl BreakEven {
         (self.order_ms / self.saved_ms).max(1.0)
     }
 
-    /// Executions that repay the order and the features that name it.
+    /// Executions that repay the order and the features by which it was chosen.
     pub fn with_features(&self) -> Option<f64> {
         Some(((self.order_ms + self.features_ms?) / self.saved_ms).max(1.0))
     }
 }
 
 impl<'a> OrderStudy<'a> {
-    /// The studies that the records of the platforms hold.
+    /// The studies in the records of the platforms.
     pub fn all(platforms: &'a [Platform]) -> Vec<Self> {
         platforms.iter().flat_map(Self::of).collect()
     }
@@ -137,7 +137,7 @@ impl<'a> OrderStudy<'a> {
         let matrices = rounds.flat_map(|round| {
             let own: Vec<_> = round.iter().copied().filter(plain).collect();
             own.into_iter()
-                .filter_map(|own| OrderedMatrix::of(own, &round, &platform.rivals))
+                .filter_map(|own| OrderedMatrix::of(own, &round, &platform.reference_peers))
                 .collect::<Vec<_>>()
         });
         let keyed =
@@ -152,13 +152,13 @@ impl<'a> OrderStudy<'a> {
         grouped(keyed).into_iter().map(study).collect()
     }
 
-    /// What gains are over, in words.
+    /// What gains are relative to, as text.
     pub fn over(&self) -> &'static str {
         if self.base == STORED { "rows as stored" } else { OWN }
     }
 
-    /// What names its figures: the platform, the product, the algorithm, and another base than rows
-    /// as stored.
+    /// The id of its figures: the platform, the product, the algorithm, and the base unless it is
+    /// rows as stored.
     pub fn id(&self) -> String {
         let OrderStudy { platform, product, algorithm, .. } = self;
         let over = if self.base == STORED { "" } else { " over its list" };
@@ -182,8 +182,8 @@ impl<'a> OrderStudy<'a> {
         orders.chain([("best of all", best)]).collect()
     }
 
-    /// The orders such that each adds the most to the mean gain of the best of those before it, with
-    /// that mean.
+    /// A greedy portfolio: each order is the one that adds the most to the mean gain of the best of
+    /// those before it; with that mean.
     pub fn portfolio(&self) -> Vec<(&str, f64)> {
         let mut best = vec![1.0f64; self.matrices.len()];
         let mut left: Vec<_> = self.orders().into_iter().collect();
@@ -208,7 +208,7 @@ fn orders<'a>(own: &Record, round: &[&'a Record]) -> BTreeMap<&'a str, &'a Recor
     let order = |r: &&'a Record| {
         let name = r.algorithm.as_str();
         let named = name.split_once('@').filter(|(algorithm, _)| *algorithm == own.algorithm);
-        // The format is an order when orders stand beside it.
+        // The format counts as an order only if orders were measured in the same rounds.
         let format = FORMATS.iter().find(|f| **f == (own.algorithm.as_str(), name));
         named.map(|(_, order)| order).or(format.map(|_| name))
     };

@@ -1,28 +1,28 @@
-//! Axes: where a value lies, and which values are written beside the line.
+//! Axes: the position of a value, and the values of the ticks.
 
-/// How values spread along an axis.
+/// The scale of an axis.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Scale {
     /// Equal steps, from zero when every value is positive.
     Linear,
     /// Equal ratios.
     Log,
-    /// Equal ratios, marked at powers of two.
+    /// Equal ratios, with ticks at powers of two.
     Doubling,
-    /// One place for each name: value k stands at name k.
+    /// Categories: value k is at name k.
     Names(Vec<String>),
-    /// Equal steps from zero to an end, to the right or upwards.
+    /// Equal steps from zero to a size, to the right or upwards.
     Extent(f64),
-    /// The same, to the bottom.
+    /// The same, downwards.
     Downwards(f64),
 }
 
-/// An axis of a figure: what is measured, with its unit, and how it spreads.
+/// An axis of a figure.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Axis {
     /// What is measured, with its unit.
     pub label: String,
-    /// How values spread.
+    /// The scale.
     pub scale: Scale,
 }
 
@@ -48,7 +48,7 @@ impl Axis {
         Axis { label: label.into(), scale: Scale::Names(names) }
     }
 
-    /// Places of something of that size, from zero on.
+    /// An axis from zero to `size`.
     pub fn extent(label: &str, size: usize) -> Self {
         Axis { label: label.into(), scale: Scale::Extent(size.max(1) as f64) }
     }
@@ -58,7 +58,7 @@ impl Axis {
         Axis { label: label.into(), scale: Scale::Downwards(size.max(1) as f64) }
     }
 
-    /// The part of the axis that holds `values`; those that it cannot show do not count.
+    /// The range of the axis for `values`, without those that it cannot show.
     pub fn span(&self, values: impl Iterator<Item = f64>) -> Span {
         let ratios = matches!(self.scale, Scale::Log | Scale::Doubling);
         let shown = |v: &f64| v.is_finite() && (!ratios || *v > 0.0);
@@ -83,7 +83,7 @@ impl Axis {
     }
 }
 
-/// A part of an axis.
+/// The range of an axis.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Span {
     scale: Scale,
@@ -93,17 +93,17 @@ pub(crate) struct Span {
     pub high: f64,
 }
 
-/// A value that is marked on an axis.
+/// A tick of an axis.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Tick {
-    /// Where it stands.
+    /// The value.
     pub value: f64,
-    /// What is written beside it.
+    /// Its label.
     pub label: String,
 }
 
 impl Span {
-    /// Where `value` lies, from 0 at the beginning to 1 at the end.
+    /// The position of `value`, from 0 at the beginning to 1 at the end.
     pub fn place(&self, value: f64) -> f64 {
         match self.scale {
             Scale::Log | Scale::Doubling => (value / self.low).ln() / (self.high / self.low).ln(),
@@ -112,7 +112,7 @@ impl Span {
         }
     }
 
-    /// The values to mark: few, and round.
+    /// The ticks: few, at round values.
     pub fn ticks(&self) -> Vec<Tick> {
         let values: Vec<f64> = match &self.scale {
             Scale::Names(names) => {
@@ -120,7 +120,7 @@ impl Span {
                     |(k, name): (usize, &String)| Tick { value: k as f64, label: name.clone() };
                 return names.iter().enumerate().map(named).collect();
             }
-            // Within a factor of two round ratios are too far apart.
+            // Powers are too far apart for a range of less than a factor of two.
             Scale::Log if self.high < 2.0 * self.low => self.steps(),
             Scale::Log => self.powers(),
             Scale::Doubling => self.doublings(),
@@ -143,7 +143,7 @@ impl Span {
         (first..=last).filter(|k| k.rem_euclid(every) == 0).map(|k| 2f64.powi(k)).collect()
     }
 
-    /// Powers of ten; with their double and half way when there are only few of them.
+    /// Powers of ten; if they are few, also their multiples by 2 and 5.
     fn powers(&self) -> Vec<f64> {
         let decades = (self.high / self.low).log10();
         let (first, last) = (self.low.log10().floor() as i32, self.high.log10().ceil() as i32);
@@ -159,7 +159,7 @@ impl Span {
     }
 }
 
-/// The round number that is `step` or the next larger one: 1, 2 or 5 times a power of ten.
+/// The smallest round number that is at least `step`: 1, 2 or 5 times a power of ten.
 fn round_step(step: f64) -> f64 {
     let power = 10f64.powf(step.log10().floor());
     let factor = [1.0, 2.0, 5.0].into_iter().find(|f| f * power >= step * 0.999).unwrap_or(10.0);

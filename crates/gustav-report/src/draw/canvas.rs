@@ -1,4 +1,4 @@
-//! Lines, shapes and words on any backend of plotters, in points that a scale makes pixels.
+//! Lines, shapes and text on any backend of plotters, in points, which a scale converts to pixels.
 
 use std::sync::Once;
 
@@ -9,8 +9,8 @@ use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 use plotters::style::{FontStyle, FontTransform, register_font};
 
-/// Colours that stay apart for colour-blind readers (Okabe and Ito, 2008), those of little
-/// contrast to white left out.
+/// Colours that colour-blind readers can distinguish (Okabe and Ito, 2008), without those of low
+/// contrast to white.
 const PALETTE: [RGBColor; 9] = [
     RGBColor(0, 114, 178),
     RGBColor(213, 94, 0),
@@ -23,7 +23,7 @@ const PALETTE: [RGBColor; 9] = [
     INK,
 ];
 
-/// The same on dark paper, where the first would be hard to see.
+/// Their counterparts for dark backgrounds, in the same order; `INK` has none.
 const ON_DARK: [RGBColor; 8] = [
     RGBColor(47, 147, 224),
     RGBColor(255, 122, 26),
@@ -35,7 +35,7 @@ const ON_DARK: [RGBColor; 8] = [
     RGBColor(168, 168, 168),
 ];
 
-/// The rules of a style sheet that bring an SVG's colours to dark paper.
+/// CSS rules that replace an SVG's colours on a dark background.
 pub(crate) fn dark_rules() -> String {
     let code = |c: RGBColor| format!("#{:02X}{:02X}{:02X}", c.0, c.1, c.2);
     let rules = |(light, dark): (&RGBColor, &RGBColor)| {
@@ -45,10 +45,10 @@ pub(crate) fn dark_rules() -> String {
     PALETTE.iter().zip(&ON_DARK).map(rules).collect()
 }
 
-/// Strokes and gaps of lines without points, alternating.
+/// Lengths of strokes and gaps of lines without points, alternating.
 const DASHES: [&[f64]; 4] = [&[], &[7.0, 3.0], &[2.0, 2.5], &[8.0, 2.5, 2.0, 2.5]];
 
-/// Text and axes; an SVG takes the colour of its surroundings in its place.
+/// Colour of text and axes; an SVG uses `currentColor` instead.
 pub(crate) const INK: RGBColor = BLACK;
 
 /// The colour of series `k`.
@@ -56,7 +56,7 @@ pub(crate) fn colour(k: usize) -> RGBColor {
     PALETTE[k % PALETTE.len()]
 }
 
-/// Where text lies in relation to its point.
+/// Alignment of text to its point.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Anchor {
     /// The point is at the left, in the middle of the height.
@@ -65,33 +65,33 @@ pub(crate) enum Anchor {
     Middle,
     /// The point is at the right, in the middle of the height.
     Right,
-    /// The point is the middle, and the text runs upwards.
+    /// The point is the middle, and the text is rotated to run upwards.
     Upwards,
 }
 
-/// Words of one size.
+/// A style of text.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Words {
     /// Height in points.
     pub size: f64,
-    /// Heavier letters.
+    /// Whether it is bold.
     pub bold: bool,
 }
 
-/// A place to draw on.
+/// A drawing area.
 pub(crate) struct Canvas<'a, B: DrawingBackend> {
     area: &'a DrawingArea<B, Shift>,
     scale: f64,
 }
 
-/// Makes the letters that come with the program known.
+/// Registers the fonts that are compiled in.
 fn letters() {
     static KNOWN: Once = Once::new();
     KNOWN.call_once(|| {
         for (style, bytes) in
             [(FontStyle::Normal, dejavu::sans::regular()), (FontStyle::Bold, dejavu::sans::bold())]
         {
-            // A font that could not be read shows as an error of the first text.
+            // If a font cannot be read, drawing the first text fails.
             let _ = register_font("sans-serif", style, bytes);
         }
     });
@@ -138,14 +138,14 @@ impl<'a, B: DrawingBackend> Canvas<'a, B> {
         self.broken(&[6.0, 4.0], points, colour, width)
     }
 
-    /// The line of series `k` through `points`: colours that look alike still differ in dashes.
+    /// The line of series `k` through `points`. Dashes distinguish similar colours.
     pub fn path(&self, k: usize, points: &[(f64, f64)], width: f64) -> Result<()> {
         let pattern = DASHES[(k + k / PALETTE.len()) % DASHES.len()];
         self.broken(pattern, points, colour(k).to_rgba(), width)
     }
 
-    /// A line through `points` with strokes and gaps of the lengths of `pattern` alternating; without
-    /// any it is whole.
+    /// A line through `points` with strokes and gaps of the lengths of `pattern` alternating; solid
+    /// if `pattern` is empty.
     fn broken(
         &self,
         pattern: &[f64],
@@ -189,11 +189,11 @@ impl<'a, B: DrawingBackend> Canvas<'a, B> {
         self.draw(&Rectangle::new([self.pixel(from), self.pixel(to)], self.stroke(colour, 1.5)))
     }
 
-    /// The point of series `k`: colours that look alike still differ in shape.
+    /// The point of series `k`. Shapes distinguish similar colours.
     pub fn point(&self, k: usize, (x, y): (f64, f64), opacity: f64) -> Result<()> {
         let colour = colour(k).mix(opacity);
         let r = 3.5;
-        // Colours repeat after as many series, then with another shape.
+        // When colours repeat, the shape changes.
         let corners: &[(f64, f64)] = match (k + k / PALETTE.len()) % 4 {
             0 => {
                 let radius = (r * self.scale).round() as i32;

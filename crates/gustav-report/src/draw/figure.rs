@@ -1,60 +1,60 @@
-//! A figure as data: axes and what is drawn between them.
+//! A figure as data: axes and series.
 
 use super::axis::{Axis, Scale};
 
 /// A figure, before anything is drawn.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Figure {
-    /// Name of its files and anchor.
+    /// Name of its files and its anchor in the page.
     pub id: String,
-    /// What it shows.
+    /// Its title.
     pub title: String,
     /// How to read it, and what was left out.
     pub caption: String,
-    /// To the right.
+    /// The horizontal axis.
     pub x: Axis,
-    /// Upwards.
+    /// The vertical axis.
     pub y: Axis,
-    /// What is drawn.
+    /// The series.
     pub series: Vec<Series>,
-    /// Marked values of y with their names.
+    /// Horizontal lines: values of y with their names.
     pub rules: Vec<(f64, String)>,
 }
 
-/// Marks of one meaning and colour.
+/// Marks of one colour.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Series {
-    /// What they mean; empty leaves them out of the legend.
+    /// Name in the legend; empty: not in the legend.
     pub name: String,
-    /// What is drawn.
+    /// The marks.
     pub mark: Mark,
 }
 
-/// What is drawn of a series.
+/// The marks of a series.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Mark {
     /// A point for each (x, y).
     Points(Vec<(f64, f64)>),
     /// Points joined by a line.
     Line(Vec<(f64, f64)>),
-    /// A line of steps, for distributions.
+    /// A step function, for distributions.
     Steps(Vec<(f64, f64)>),
-    /// A limit: a dashed line without points.
+    /// A dashed line without points, for limits.
     Limit(Vec<(f64, f64)>),
     /// A bar from zero at each named x.
     Bars(Vec<(f64, f64)>),
     /// At each named x the 5th, 25th, 50th, 75th and 95th percentile.
     Boxes(Vec<(f64, [f64; 5])>),
-    /// At each named y a stretch from one x to another.
+    /// At each named y a bar from one x to another.
     Stretches(Vec<(f64, f64, f64)>),
     /// In the cell of each named (x, y) a shade from 0 to 1 with a text.
     Cells(Vec<(f64, f64, f64, String)>),
-    /// Shades from 0 to 1 of equal bins that fill the figure, line by line from the top.
+    /// A raster of shades from 0 to 1 that fills the figure, row by row from the top.
     Bins(Vec<Vec<f64>>),
 }
 
 impl Figure {
-    /// A figure whose files are named after the words of `id`.
+    /// A figure whose files are named by the slug of `id`.
     pub fn new(
         id: impl AsRef<str>,
         title: impl Into<String>,
@@ -66,7 +66,7 @@ impl Figure {
         Figure { id: slug(id.as_ref()), title, caption, x, y, series, rules: Vec::new() }
     }
 
-    /// The same with a value of y that is marked.
+    /// The same with a horizontal line at `value`.
     #[must_use]
     pub fn rule(mut self, value: f64, name: impl Into<String>) -> Self {
         self.rules.push((value, name.into()));
@@ -89,7 +89,7 @@ impl Figure {
         self.series.iter().map(|s| s.mark.size()).sum()
     }
 
-    /// Lines to leave for marks: figures with named lines grow with them.
+    /// Height of the plot in lines of text: it grows with a vertical axis of names.
     pub fn lines(&self) -> usize {
         match &self.y.scale {
             Scale::Names(names) => names.len(),
@@ -135,10 +135,10 @@ pub(crate) fn slug(text: &str) -> String {
 /// Points of a series.
 pub(crate) type Points = Vec<(f64, f64)>;
 
-/// Series that a figure of points or of distributions has at most.
+/// Most series of a figure of points or distributions.
 const MOST_SERIES: usize = 8;
 
-/// A series of each name that has points, in their order, ours first: its colour is the same everywhere.
+/// A series for each name that has points, Gustav first, so that its colour is the same in all figures.
 pub(crate) fn series<N: ToString, P>(
     groups: impl IntoIterator<Item = (N, Vec<P>)>,
     mark: fn(Vec<P>) -> Mark,
@@ -150,7 +150,7 @@ pub(crate) fn series<N: ToString, P>(
     all
 }
 
-/// One series, which the legend leaves out.
+/// One series, without a legend.
 pub(crate) fn one(mark: Mark) -> Vec<Series> {
     vec![Series { name: String::new(), mark }]
 }
@@ -160,15 +160,15 @@ pub(crate) fn bars(values: impl IntoIterator<Item = f64>) -> Vec<Series> {
     one(Mark::Bars(values.into_iter().enumerate().map(|(k, value)| (k as f64, value)).collect()))
 }
 
-/// A box for each five percentiles.
+/// A box for each set of five percentiles.
 pub(crate) fn boxes(percentiles: Vec<[f64; 5]>) -> Vec<Series> {
     one(Mark::Boxes(
         percentiles.into_iter().enumerate().map(|(k, five)| (k as f64, five)).collect(),
     ))
 }
 
-/// The groups of most points, as many as a reader can tell apart, in their order, and what is to
-/// be said of the others. Of groups of one size all are drawn or none.
+/// At most MOST_SERIES groups, those with the most points, in their order, and a sentence on the
+/// others. Of groups of equal size, all are drawn or none.
 pub(crate) fn fullest<P>(
     groups: impl IntoIterator<Item = (String, Vec<P>)>,
 ) -> (Vec<(String, Vec<P>)>, String) {
@@ -188,8 +188,8 @@ pub(crate) fn fullest<P>(
     (groups, format!(" Not drawn, {why}: {}.", rest.join(", ")))
 }
 
-/// Names of the lines and columns of a square of cells: where there are many, each line has a
-/// letter, and the columns have the letters alone.
+/// Names of the rows and columns of a square of cells. If there are many, each row gets a letter,
+/// and columns show only the letters.
 pub(crate) fn lines_and_columns(names: Vec<String>) -> (Vec<String>, Vec<String>) {
     const FEW: usize = 4;
     if names.len() <= FEW {

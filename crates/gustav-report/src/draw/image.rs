@@ -1,4 +1,4 @@
-//! A figure as SVG, for the page and for a file of its own, and as PNG.
+//! A figure as SVG, for the page and as a file, and as PNG.
 
 use gustav_core::{Error, Result};
 use plotters::backend::{BitMapBackend, SVGBackend};
@@ -10,7 +10,7 @@ use super::figure::Figure;
 use super::plot::{WIDTH, draw, height};
 use crate::text::escaped;
 
-/// Colours of a file that stands alone, in the light and in the dark.
+/// The style of a stand-alone file, light and dark.
 fn style() -> String {
     format!(
         "<style>svg{{color:#1b1b1b;background:#fff}}\n@media (prefers-color-scheme:dark){{\
@@ -22,15 +22,15 @@ fn style() -> String {
 /// Pixels of a PNG for each point, so that it is sharp in print.
 const DENSITY: u32 = 3;
 
-/// The figure as an SVG element in the colour of its surroundings.
+/// The figure as an SVG element in the text colour of the page.
 ///
 /// # Errors
-/// [`Error::Format`] in the backend's words.
+/// [`Error::Format`] with the backend's message.
 pub(crate) fn svg(figure: &Figure) -> Result<String> {
     element(figure, "")
 }
 
-/// The figure as an SVG file, light or dark as its reader prefers.
+/// The figure as an SVG file, light or dark by the reader's preference.
 ///
 /// # Errors
 /// As [`svg`].
@@ -103,7 +103,7 @@ mod tests {
         }
         assert!(inline.contains("currentColor") && !inline.contains("#000000"));
         assert!(!inline.contains("<style>") && file.contains("prefers-color-scheme:dark"));
-        // The colour of a series is in the drawing and has another one in the dark.
+        // The colour of a series is replaced in dark mode.
         let of = |rule: &str| file.contains(&format!("svg [{rule}=\"#0072B2\"]{{{rule}:#2F93E0}}"));
         assert!(inline.contains("fill=\"#0072B2\"") && of("fill") && of("stroke"), "{file}");
         assert!(!inline.contains("NaN") && !inline.contains("inf"), "{inline}");

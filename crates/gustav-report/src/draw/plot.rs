@@ -10,11 +10,10 @@ use super::axis::{Scale, Span, Tick};
 use super::canvas::{Anchor, Canvas, INK, Words, colour};
 use super::figure::{Figure, Mark};
 
-/// Width of every figure in points. In a column of 9 cm the smallest letters are as large as those
-/// of print in 6 points and a half.
+/// Width of every figure in points. In a column of 9 cm, the smallest letters have 6.5 points.
 pub(crate) const WIDTH: u32 = 440;
 
-// plotters draws letters at about 0.8 of the size that it is given.
+// plotters draws letters at about 0.8 of the given size.
 const TITLE: Words = Words { size: 16.0, bold: true };
 const LABEL: Words = Words { size: 15.0, bold: false };
 const TEXT: Words = Words { size: 14.0, bold: false };
@@ -27,7 +26,7 @@ pub(crate) fn height(figure: &Figure) -> u32 {
         Scale::Names(names) => {
             let widest =
                 names.iter().map(|n| LETTER * n.chars().count() as f64).fold(0.0, f64::max);
-            // Room for the numbers of the other axis and its name.
+            // 60 points are for the labels and the name of the other axis.
             let cell = (f64::from(WIDTH) - 60.0) / names.len().max(1) as f64;
             Names::of(widest, cell).height() - Names::Level.height()
         }
@@ -38,16 +37,16 @@ pub(crate) fn height(figure: &Figure) -> u32 {
     (270.0 + heading + lines + below) as u32
 }
 
-/// Width of a letter of middling width.
+/// Average width of a letter.
 const LETTER: f64 = 6.6;
 
-/// Lines of the title, by letters of middling width.
+/// Lines of the title, estimated by average letters.
 fn title_lines(figure: &Figure) -> usize {
     let letters = (f64::from(WIDTH) - 2.0 * MARGIN) / 8.2;
     (figure.title.chars().count() as f64 / letters).ceil() as usize
 }
 
-/// Lines of the legend, by letters of middling width.
+/// Lines of the legend, estimated by average letters.
 fn legend_lines(figure: &Figure) -> usize {
     let series = figure.series.iter().map(|s| &s.name);
     let names = series.chain(figure.rules.iter().map(|r| &r.1)).filter(|name| !name.is_empty());
@@ -65,7 +64,7 @@ fn legend_lines(figure: &Figure) -> usize {
 /// Draws `figure` on all of `area`, of which a point is `scale` pixels.
 ///
 /// # Errors
-/// [`gustav_core::Error::Format`] in the backend's words.
+/// [`gustav_core::Error::Format`] with the backend's message.
 pub(crate) fn draw<B: DrawingBackend>(
     figure: &Figure,
     area: &DrawingArea<B, Shift>,
@@ -106,7 +105,7 @@ fn heading<B: DrawingBackend>(canvas: &Canvas<'_, B>, figure: &Figure) -> Result
     Ok(if named { y + LINE } else { y })
 }
 
-/// The words of a title in lines that `width` holds.
+/// A title wrapped to `width`.
 fn wrapped<B: DrawingBackend>(
     canvas: &Canvas<'_, B>,
     title: &str,
@@ -126,7 +125,7 @@ fn wrapped<B: DrawingBackend>(
     Ok(lines)
 }
 
-/// What stands before a name in the legend: the mark of series k, or a rule.
+/// The sample before a name in the legend: the mark of series k, or a rule.
 fn sample<B: DrawingBackend>(
     canvas: &Canvas<'_, B>,
     mark: Option<(usize, &Mark)>,
@@ -146,7 +145,7 @@ fn sample<B: DrawingBackend>(
     }
 }
 
-/// Whether two points of a figure are one to the eye.
+/// Whether two points of a figure are too close to distinguish.
 fn near(a: (f64, f64), b: (f64, f64)) -> bool {
     (a.0 - b.0).abs() < 0.5 && (a.1 - b.1).abs() < 0.5
 }
@@ -164,23 +163,23 @@ struct Plot<'a, 'c, B: DrawingBackend> {
     names: Names,
 }
 
-/// How names stand below the axis.
+/// Layout of names below the axis.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Names {
-    /// In a line.
+    /// In one line.
     Level,
-    /// In two alternating lines, as one does not hold them.
+    /// Alternating between two lines, if they do not fit in one.
     Staggered,
-    /// Running upwards, the longest so long, as two lines do not hold them.
+    /// Upwards, with the length of the longest, if they do not fit in two lines.
     Upright(f64),
 }
 
 impl Names {
-    /// Of names up to `widest` wide that have `cell` each.
+    /// The layout of names of at most `widest` with `cell` points each.
     fn of(widest: f64, cell: f64) -> Self {
         match widest + 6.0 {
             needed if needed <= cell => Names::Level,
-            // Names at the ends reach over the axis.
+            // Names at the ends may extend past the axis.
             needed if needed <= (2.0 * cell).min(cell + 2.0 * MARGIN) => Names::Staggered,
             _ => Names::Upright(widest),
         }
@@ -248,7 +247,7 @@ impl<'a, 'c, B: DrawingBackend> Plot<'a, 'c, B> {
         let mut last = f64::INFINITY;
         for tick in self.y.ticks() {
             let (_, y) = self.at(self.x.low, tick.value);
-            // A flat picture has no room for every number.
+            // Skip labels that would overlap.
             if (last - y).abs() < LINE - 4.0 {
                 continue;
             }
@@ -293,7 +292,7 @@ impl<'a, 'c, B: DrawingBackend> Plot<'a, 'c, B> {
                 let mut corners = Vec::new();
                 let mut level = self.bottom;
                 for (x, y) in place(points) {
-                    // Steps too small to be seen are one.
+                    // Merge steps that are too small to see.
                     if let Some(last) = corners.last_mut().filter(|last| near(**last, (x, y))) {
                         *last = (last.0, y);
                     } else {
@@ -328,11 +327,11 @@ impl<'a, 'c, B: DrawingBackend> Plot<'a, 'c, B> {
             Mark::Cells(cells) => cells.iter().try_for_each(|(x, y, shade, text)| {
                 let ((left, top), (right, bottom)) =
                     (self.at(x - 0.5, y + 0.5), self.at(x + 0.5, y - 0.5));
-                // Text stays legible on the darkest shade.
+                // Limited so that text is legible on the darkest shade.
                 let shade = colour(k).mix(shade * 0.6);
                 canvas.fill((left + 1.0, top + 1.0), (right - 1.0, bottom - 1.0), shade)?;
                 canvas.outline((left, top), (right, bottom), INK.mix(0.12))?;
-                // As many of its words as the cell holds.
+                // As many words as fit in the cell.
                 let fits = |text: &str| Ok(canvas.width(text, TEXT)? < right - left);
                 let first = text.split(' ').next().unwrap_or_default();
                 for words in [text.as_str(), first] {
@@ -351,7 +350,7 @@ impl<'a, 'c, B: DrawingBackend> Plot<'a, 'c, B> {
         for (i, line) in bins.iter().enumerate() {
             let across = (self.right - self.left) / line.len().max(1) as f64;
             let (top, mut j) = (self.top + down * i as f64, 0);
-            // Neighbours of one shade are one rectangle.
+            // Neighbouring bins of one shade are one rectangle.
             for same in line.chunk_by(|a, b| a == b) {
                 let left = self.left + across * j as f64;
                 j += same.len();

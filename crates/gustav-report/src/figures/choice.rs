@@ -1,4 +1,4 @@
-//! How good the rules are: what they chose beside what was fastest, and what a wrong choice costs
+//! Quality of the rules of `auto`: chosen against fastest algorithms, and the cost of wrong choices
 //! (figures 13 and 14 of the study of row permutations for SpMM on GPUs).
 
 use std::collections::BTreeSet;
@@ -20,8 +20,8 @@ const BINS: [(f64, &str); 8] = [
     (f64::INFINITY, "over 100"),
 ];
 
-/// One case: the algorithm that was fastest, the one that auto chose, and how much longer auto
-/// took, in percent.
+/// One case: the fastest algorithm, the one that auto chose, and how much longer auto took, in
+/// percent.
 struct Choice<'a> {
     fastest: &'a str,
     chosen: &'a str,
@@ -29,14 +29,14 @@ struct Choice<'a> {
 }
 
 impl<'a> Choice<'a> {
-    /// Of a case on which auto and two or more algorithms were timed.
+    /// `None` unless auto and two or more algorithms were timed.
     fn of(round: &[&'a Record]) -> Option<Self> {
         let auto = round.iter().find(|r| r.is_ours() && r.algorithm == "auto")?;
         let named = |r: &&&'a Record| r.is_ours() && !CHOOSERS.contains(&plain(&r.algorithm));
         let named: Vec<_> = round.iter().filter(named).copied().collect();
         let best = named.iter().min_by(|a, b| a.time().total_cmp(&b.time()))?;
         let chosen = plain(auto.chosen.as_deref()?);
-        // Auto may run a configuration that no algorithm by name does.
+        // Auto may choose a configuration that was not measured by name.
         let fastest = if auto.time() <= best.time() { chosen } else { plain(&best.algorithm) };
         let loss = 100.0 * (auto.time() / auto.time().min(best.time()) - 1.0);
         (named.len() > 1).then_some(Choice { fastest, chosen, loss })
@@ -57,7 +57,7 @@ pub(super) fn all(platforms: &[Platform]) -> Vec<Figure> {
             Some((Product::of(case).name().to_owned(), Choice::of(&round)?))
         });
         for (name, choices) in grouped(choices) {
-            // Where one algorithm alone is ever the fastest and chosen there is nothing to see.
+            // Not drawn if the same algorithm is always the fastest and chosen.
             figures.extend(confusion(&platform.name, &name, &choices));
             figures.push(losses(&platform.name, &name, &choices));
         }

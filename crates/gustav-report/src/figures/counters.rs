@@ -1,14 +1,14 @@
-//! What hardware counters say over aspect ratios (figure 1 of Yang, Buluç, Owens, 2018; of figure 4
-//! the instructions per cycle).
+//! Hardware counters by aspect ratio (figure 1 of Yang, Buluç, Owens, 2018; of figure 4 the
+//! instructions per cycle).
 
 use crate::Counters;
 use crate::analysis::grouped_twice;
 use crate::draw::{Axis, Figure, Mark, series};
 
-/// Matrices that a figure has at least.
+/// Fewest matrices of a figure.
 const FEWEST: usize = 3;
 
-/// A counter: what it is called, how to read it, its axis, its value.
+/// A counter: its name, its meaning, its axis, its value.
 type Counter = (&'static str, &'static str, &'static str, fn(&Counters) -> Option<f64>);
 
 const COUNTERS: [Counter; 3] = [
@@ -38,7 +38,7 @@ pub(super) fn all(counters: &[Counters]) -> Vec<Figure> {
 }
 
 fn of((name, meaning, axis, value): &Counter, counters: &[Counters]) -> Vec<Figure> {
-    // A kernel of which the profiler gave no number has no line.
+    // Kernels without a number from the profiler are left out.
     let points = counters.iter().filter_map(|c| {
         let nnz = (c.rows * c.row_length) as u64;
         let product = match c.operation.as_str() {
@@ -49,7 +49,7 @@ fn of((name, meaning, axis, value): &Counter, counters: &[Counters]) -> Vec<Figu
         Some((key, &c.algorithm, (c.rows, value(c)?)))
     });
     let mut groups = grouped_twice(points);
-    // A sweep is of one number of nonzeros; of fewer matrices there is nothing to see.
+    // A sweep has one number of nonzeros; those of too few matrices are left out.
     groups.retain(|(_, engines)| engines.iter().any(|(_, points)| points.len() >= FEWEST));
     let mut figures = Vec::new();
     for (((gpu, _, _, nnz), product), mut engines) in groups {

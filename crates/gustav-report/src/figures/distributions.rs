@@ -1,4 +1,4 @@
-//! Distributions over the cases: losses against the best engine, break-even calls.
+//! Distributions over the cases: losses relative to the fastest engine, break-even calls.
 
 use crate::CHOOSERS;
 use crate::analysis::{Groups, Platform, Product, distribution, grouped_twice};
@@ -12,7 +12,7 @@ pub(super) fn losses(platforms: &[Platform]) -> Vec<Figure> {
 fn losses_on(platform: &Platform) -> Vec<Figure> {
     let mut losses = Vec::new();
     for (case, round) in platform.rounds() {
-        // Algorithms by name are what auto chooses from, not engines beside it.
+        // Algorithms by name are left out: auto chooses among them.
         let engines = round.iter().filter(|r| !r.is_ours() || r.algorithm == CHOOSERS[0]);
         let engines: Vec<_> = engines.collect();
         let best = engines.iter().map(|r| r.time()).fold(f64::INFINITY, f64::min);
@@ -43,7 +43,7 @@ pub(super) fn break_even(platforms: &[Platform]) -> Vec<Figure> {
 
 fn break_even_on(platform: &Platform) -> Vec<Figure> {
     let rounds = platform.latest();
-    // The time of an SpGEMM holds that of its plan.
+    // Without SpGEMM, whose time includes its plan.
     let own = rounds.filter(|r| r.is_ours() && r.algorithm == CHOOSERS[0]);
     let calls = own.filter(|r| r.case.operation != "spgemm").filter_map(|r| {
         let product = Product::of(&r.case);

@@ -1,4 +1,4 @@
-//! How near to what memory gives: the roofline (Williams, Waterman, Patterson, 2009) with floor
+//! Distance to the limits of memory: the roofline (Williams, Waterman, Patterson, 2009) with floor
 //! and gather limit, and the fraction of the floor that is reached.
 
 use crate::Record;
@@ -25,7 +25,7 @@ fn measured(platform: &Platform) -> Groups<String, (Product, Vec<&Record>)> {
     grouped(platform.with_floor().into_iter().map(|(p, own)| (p.kind(), (p, own))))
 }
 
-/// GFLOP/s against operations per byte, under the roof of memory and that of gathering.
+/// GFLOP/s against operations per byte, with the limits of memory bandwidth and of gathering.
 pub(super) fn roofline(platforms: &[Platform]) -> Vec<Figure> {
     let of = |platform| {
         measured(platform)
@@ -36,7 +36,7 @@ pub(super) fn roofline(platforms: &[Platform]) -> Vec<Figure> {
 }
 
 fn roof(platform: &Platform, kind: &str, products: &Products<'_>) -> Option<Figure> {
-    // A matrix without nonzeros has no operations.
+    // Without matrices that have no nonzeros, and so no operations.
     let point = |r: &&Record| Some((r.flops() / bytes(r)?, r.gflops().filter(|f| *f > 0.0)?));
     let copy = |r: &Record| Some((bytes(r)?, bytes(r)? / r.floor_ms? / 1e6));
     let all: Vec<_> = products.iter().flat_map(|p| &p.1).copied().collect();

@@ -1,5 +1,5 @@
-//! The figures of a report, family by family: each is drawn when the records hold its data and
-//! named as absent when they do not.
+//! The figures of a report, family by family. A family whose data the records lack is listed as
+//! absent.
 
 mod choice;
 mod counters;
@@ -28,7 +28,7 @@ type Draw = fn(&[Platform]) -> Vec<Figure>;
 const BESIDE_A_PEER: &str = "products by auto beside a peer";
 const FLOOR: &str = "products with a memory floor";
 
-/// What each family shows, which records it needs, and how it is drawn.
+/// The name of each family, the records that it needs, and its function.
 const FAMILIES: [(&str, &str, Draw); 21] = [
     ("Overview", BESIDE_A_PEER, speedups::overview),
     ("Speed-up against mean row length", BESIDE_A_PEER, speedups::by_row_length),
@@ -89,20 +89,20 @@ const FAMILIES: [(&str, &str, Draw); 21] = [
 /// The figures that need the report of a tuning.
 const TUNING: (&str, &str) = ("Predictor", "the report of gustav tune (--tuning)");
 
-/// The figures that need what hardware counters said.
+/// The figures that need hardware counters.
 const COUNTERS: (&str, &str) =
     ("Occupancy, warp efficiency and instructions per cycle", "hardware counters (--counters)");
 
 /// The figures of one family.
 #[derive(Clone, Debug)]
 pub(crate) struct Chapter {
-    /// What they show.
+    /// Its title.
     pub name: &'static str,
-    /// At least one.
+    /// Its figures, at least one.
     pub figures: Vec<Figure>,
 }
 
-/// The families that the records fill, and of the others what they are and what they need.
+/// The families that the records fill, and of the others the name and what they need.
 pub(crate) fn all(
     platforms: &[Platform],
     tunings: &[TuneReport],
@@ -117,7 +117,7 @@ pub(crate) fn all(
             false => drawn.push(Chapter { name: family.0, figures }),
         }
     }
-    // Names that differ in nothing but signs are one slug, and would be one file.
+    // Ids that differ only in punctuation have the same slug; number them, as slugs are file names.
     let mut seen = BTreeMap::<String, usize>::new();
     for figure in drawn.iter_mut().flat_map(|chapter| &mut chapter.figures) {
         let count = seen.entry(figure.id.clone()).or_default();

@@ -1,4 +1,4 @@
-//! What row orders gain (figures 3 to 10 of the study of row permutations for SpMM on GPUs).
+//! Gains of row orders (figures 3 to 10 of the study of row permutations for SpMM on GPUs).
 
 use crate::Record;
 use crate::analysis::{OrderStudy, Platform, distribution, grouped, histogram, percentiles};
@@ -19,7 +19,7 @@ const BINS: [(f64, &str); 8] = [
     (f64::INFINITY, "over 2"),
 ];
 
-/// A figure of a study: `id` and `title` say what it shows.
+/// A figure of a study, with an id and a title.
 fn figure(
     study: &OrderStudy<'_>,
     (id, title): (&str, &str),
@@ -32,7 +32,7 @@ fn figure(
     Figure::new(format!("{id} {}", study.id()), title, caption, axes, series)
 }
 
-/// Boxes of every order; the shown ones by density, by size and as histograms (figures 5, 6, 8).
+/// Boxes of every order; those of `SHOWN` by density, by size and as histograms (figures 5, 6, 8).
 pub(super) fn spread(platforms: &[Platform]) -> Vec<Figure> {
     let mut figures = Vec::new();
     for study in OrderStudy::all(platforms) {
@@ -94,7 +94,7 @@ fn bars(study: &OrderStudy<'_>, order: &str) -> Figure {
     figure(study, (&id, &title), caption, axes, bars)
 }
 
-/// Why several orders are kept: how often each is the best, and what the best of several gains
+/// The case for several orders: how often each is the best, and the gain of the best of several
 /// (figures 9 and 10).
 pub(super) fn portfolio(platforms: &[Platform]) -> Vec<Figure> {
     let studies = OrderStudy::all(platforms);
@@ -151,8 +151,8 @@ fn repaid(study: &OrderStudy<'_>) -> Option<Figure> {
     (gaining > 0).then(|| figure(study, words, caption, axes, series(curves, Mark::Steps)))
 }
 
-/// The kernel that orders are studied with, without an order, beside the fastest peer: speed-up and
-/// throughput against density (figures 3 and 4).
+/// The kernel of the study without an order, and the fastest peer: speed-up and throughput against
+/// density (figures 3 and 4).
 pub(super) fn kernel(platforms: &[Platform]) -> Vec<Figure> {
     OrderStudy::all(platforms).iter().flat_map(beside_peers).collect()
 }
@@ -168,8 +168,9 @@ fn beside_peers(study: &OrderStudy<'_>) -> Vec<Figure> {
     let gains = points(|own, peer| peer.time() / own.time());
     let ours = points(|own, _| own.gflops().unwrap_or(0.0));
     let theirs = points(|_, peer| peer.gflops().unwrap_or(0.0));
-    let rivals = study.platform.rivals_named();
-    let caption = format!("One point per matrix, without an order. Reference peers: {rivals}.");
+    let reference_peers = study.platform.reference_peer_names();
+    let caption =
+        format!("One point per matrix, without an order. Reference peers: {reference_peers}.");
     let axes = |y: &str| [Axis::log("density (%)"), Axis::log(y)];
     let groups = [(format!("gustav:{}", study.algorithm), ours), ("best peer".into(), theirs)];
     let speedup = ("kernel-speedup", "speed-up by density");

@@ -1,6 +1,6 @@
-//! The implementations of Chen, Chen, Shih, Lee, "Accelerating Sparse Matrix Multiplication", 2025,
-//! beside each other: time against N (figures 5 to 9), the GPU's kernel over the CPU's (figure 10),
-//! and the kernel beside the pipeline at every density (figure 11).
+//! The implementations of Chen, Chen, Shih, Lee, "Accelerating Sparse Matrix Multiplication", 2025:
+//! time against N (figures 5 to 9), the GPU's kernel over the CPU's (figure 10), and the kernel and
+//! the pipeline at every density (figure 11).
 
 use crate::analysis::{PaperB, Platform};
 use crate::draw::{Axis, Figure, Mark, Points, series};
@@ -13,7 +13,7 @@ const KERNEL: &str = "shared-row";
 const BASELINE: &str = "hash-rows";
 const PIPELINE: &str = "pipeline";
 
-/// The figures of every GPU that the study ran on, on the most threads that were measured.
+/// The figures of every GPU of the study, with the most threads that were measured.
 pub(super) fn all(platforms: &[Platform]) -> Vec<Figure> {
     let mut figures: Vec<_> = PaperB::all(platforms).iter().flat_map(of).collect();
     figures.retain(|figure| figure.size() > 0);
@@ -84,7 +84,7 @@ mod tests {
         let first = [(KERNEL, 0, 2.0), (BASELINE, 4, 90.0), (BASELINE, 8, 50.0)];
         let mut records = round(100, 0.95, &first);
         records.extend(round(200, 0.95, &[(KERNEL, 0, 4.0), (BASELINE, 8, 400.0)]));
-        // Of rounds that are none of the study's.
+        // A round outside the study.
         records.push(record("sparse:400x400,0.95", "gustav", KERNEL));
         let figures = all(&Platform::all(&records));
         assert_eq!(figures.len(), 3, "{figures:?}");

@@ -1,11 +1,11 @@
-//! What a tuning says of its predictors (figures 11 to 15 of the study of row permutations for
+//! Evaluation of the predictors of a tuning (figures 11 to 15 of the study of row permutations for
 //! SpMM on GPUs).
 
 use crate::TuneReport;
 use crate::analysis::distribution;
 use crate::draw::{Axis, Figure, Mark, Series, bars, lines_and_columns, one, series};
 
-/// Bars of the histogram of losses, as an evaluation counts them.
+/// Bins of the histogram of losses in an evaluation, in percent.
 const LOSSES: [&str; 7] = ["none", "up to 2", "2-4", "4-10", "10-25", "25-50", "over 50"];
 
 /// The figures of every tuning.
@@ -68,7 +68,7 @@ fn confusion(t: &TuneReport) -> Figure {
     let taken = t.rivals.get(&t.taken);
     let counts = taken.map_or(&[][..], |e| &e.confusion);
     let losses = taken.map_or(&[][..], |e| &e.confusion_loss);
-    // Candidates that were neither the fastest nor chosen have nothing to show.
+    // Without candidates that were neither the fastest nor chosen.
     let seen = |k: &usize| {
         counts.iter().enumerate().any(|(y, row)| {
             row.iter().enumerate().any(|(x, count)| *count > 0 && (x == *k || y == *k))

@@ -1,5 +1,5 @@
-//! Long rows and short rows (figure 5 of Yang, Buluç, Owens, 2018): matrices whose mean row lengths
-//! are nearest to those of the paper's two groups, with the kernel that the paper has for each.
+//! Long rows and short rows (figure 5 of Yang, Buluç, Owens, 2018): the matrices whose mean row
+//! lengths are nearest to those of the paper's two groups, with the paper's kernel for each.
 
 use crate::analysis::{Platform, Product, Ratios, grouped};
 use crate::draw::{Axis, Figure, Mark, series};
@@ -7,7 +7,7 @@ use crate::{Case, Record};
 
 /// Columns of B in the paper's figure.
 const COLUMNS: usize = 64;
-/// Nonzeros that a matrix has at least: smaller ones time the launch of a kernel.
+/// Fewest nonzeros of a matrix: with fewer, the time is that of the launch.
 const NONZEROS: usize = 100_000;
 /// Matrices of a group, as in the paper.
 const MATRICES: usize = 10;
@@ -37,7 +37,7 @@ const GROUPS: [Group; 2] = [
     },
 ];
 
-/// Engines that are shown beside the peers.
+/// Algorithms of Gustav that are shown with the peers.
 const OURS: [&str; 5] = ["auto", "row-split", "nonzero-split", "sell-p", "ell-r"];
 
 type Round<'a> = (&'a Case, Vec<&'a Record>);
@@ -48,10 +48,10 @@ pub(super) fn all(platforms: &[Platform]) -> Vec<Figure> {
     for platform in platforms {
         let beside = |round: &[&Record]| {
             GROUPS.iter().all(|g| ours(round, g.kernel).is_some())
-                && round.iter().any(|r| platform.rivals.contains(&r.engine))
+                && round.iter().any(|r| platform.reference_peers.contains(&r.engine))
         };
         let rounds = platform.rounds_with(beside).into_iter();
-        // Names with a colon are descriptions of generated matrices.
+        // Without generated matrices, whose names have a colon.
         let rounds = rounds.filter(|(case, round)| {
             case.operation == "spmm"
                 && case.columns == COLUMNS
@@ -86,8 +86,8 @@ fn figure(platform: &Platform, group: &Group, rounds: &[Round<'_>]) -> Option<Fi
         let shown = round.iter().filter(|r| shown(r));
         let point = |r: &&Record| Some((platform.engine(r), (r.gflops()?, k as f64)));
         points.extend(shown.filter_map(point));
-        let rivals = round.iter().filter(|r| !r.is_ours() || r.algorithm == "sell-p");
-        let best = rivals.filter_map(|r| r.execute_ms).reduce(f64::min);
+        let others = round.iter().filter(|r| !r.is_ours() || r.algorithm == "sell-p");
+        let best = others.filter_map(|r| r.execute_ms).reduce(f64::min);
         let kernel = ours(round, group.kernel).and_then(|r| r.execute_ms);
         ratios.extend(best.zip(kernel).map(|(best, kernel)| best / kernel));
     }

@@ -11,7 +11,7 @@ type Box = (String, [f64; 5]);
 
 const Y: &str = "time of the best peer / ours";
 
-/// Of every product of a platform the percentiles of the speed-ups.
+/// The percentiles of the speed-ups of every product of a platform.
 fn percentiles_of(platform: &Platform) -> Vec<(Product, [f64; 5])> {
     let five = |(product, own): (Product, Vec<(f64, Comparison<'_>)>)| {
         let ratios: Vec<_> = own.iter().map(|f| f.0).collect();
@@ -46,18 +46,18 @@ pub(super) fn boxes(platforms: &[Platform]) -> Vec<Figure> {
 
 fn boxed(platform: &Platform, id: &str, title: &str, found: Vec<Box>) -> Figure {
     let (names, found): (Vec<_>, Vec<_>) = found.into_iter().unzip();
-    let rivals = platform.rivals_named();
+    let reference_peers = platform.reference_peer_names();
     Figure::new(
         format!("{id} {}", platform.name),
         format!("{}: {title}", platform.name),
         format!(
             "Boxes span the quartiles of the matrices, whiskers the 5th to the 95th percentile; \
-             the line is the median. Reference peers: {rivals}."
+             the line is the median. Reference peers: {reference_peers}."
         ),
         [Axis::names("", names), Axis::log(Y)],
         draw::boxes(found),
     )
-    .rule(1.0, format!("as fast as the best of {rivals}"))
+    .rule(1.0, format!("as fast as the best of {reference_peers}"))
 }
 
 /// A point for each comparison: mean row length and speed-up.
@@ -81,7 +81,10 @@ pub(super) fn by_row_length(platforms: &[Platform]) -> Vec<Figure> {
             figure(
                 &format!("speedup {} {kind}", platform.name),
                 format!("{kind}, {}: speed-up against mean row length", platform.name),
-                format!("One point per matrix. Reference peers: {}.", platform.rivals_named()),
+                format!(
+                    "One point per matrix. Reference peers: {}.",
+                    platform.reference_peer_names()
+                ),
                 groups,
             )
         };
@@ -90,7 +93,7 @@ pub(super) fn by_row_length(platforms: &[Platform]) -> Vec<Figure> {
     platforms.iter().flat_map(of).collect()
 }
 
-/// For every platform and operation, the product that most algorithms of ours were measured on: a
+/// For every platform and operation, the product with the most measured algorithms of Gustav: a
 /// series for every algorithm.
 pub(super) fn by_algorithm(platforms: &[Platform]) -> Vec<Figure> {
     platforms.iter().flat_map(algorithms).collect()
@@ -127,7 +130,7 @@ fn algorithms(platform: &Platform) -> Vec<Figure> {
             format!("{}, {}: every algorithm", product.title(), platform.name),
             format!(
                 "One point per matrix and algorithm. Reference peers: {}.{rule}",
-                platform.rivals_named()
+                platform.reference_peer_names()
             ),
             algorithms,
         )

@@ -1,4 +1,4 @@
-//! Where the nonzeros of the matrices lie.
+//! Spy plots: the positions of the nonzeros of matrices.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,11 +6,11 @@ use crate::Record;
 use crate::analysis::{Platform, grouped};
 use crate::draw::{Axis, Figure, Mark, one};
 
-/// Pictures that are drawn at most.
+/// Most spy plots of a report.
 const MOST: usize = 24;
 
-/// Pictures of matrices whose records hold one: of those that the summary counts first, the largest
-/// of every kind, then the second largest, and so on.
+/// Spy plots of matrices whose records have one: first the largest matrix of every kind, then the
+/// second largest, and so on; matrices of the summary before others.
 pub(super) fn all(platforms: &[Platform]) -> Vec<Figure> {
     let records = platforms.iter().flat_map(|p| &p.records).filter(|r| !r.spy.is_empty());
     let matrices: BTreeMap<_, _> = records.map(|r| (r.case.matrix.as_str(), r)).collect();
@@ -32,7 +32,7 @@ pub(super) fn all(platforms: &[Platform]) -> Vec<Figure> {
     ranked.into_iter().take(MOST).map(|(_, r)| picture(r, &said)).collect()
 }
 
-/// Matrices on which auto stands beside a peer that counts.
+/// Matrices on which auto is compared with a reference peer.
 fn counted(platform: &Platform) -> Vec<String> {
     let ours = platform.ours("auto");
     let beside = ours.iter().filter(|c| platform.against(c).is_some());

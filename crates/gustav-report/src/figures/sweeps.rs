@@ -1,4 +1,4 @@
-//! Families of generated matrices in which one thing varies: density at one shape, shape at one
+//! Families of generated matrices in which one property varies: density at one shape, shape at one
 //! number of nonzeros (figures 1, 4 and 7 of Yang, Buluç, Owens, 2018), size at one density
 //! (figures 5 to 11 of Chen, Chen, Shih, Lee, "Accelerating Sparse Matrix Multiplication", 2025).
 
@@ -12,20 +12,20 @@ use crate::draw::{Axis, Figure, Mark, Points, series};
 /// Points of engines, by name.
 type Engines = BTreeMap<String, Points>;
 
-/// Logarithm of how far apart densities are that stand apart in the figure.
+/// Densities whose logarithms differ by less are drawn as one point.
 const NEAR: f64 = 0.05;
 
-/// Generators whose matrices differ in nothing but shape and density.
+/// Generators whose matrices differ only in shape and density.
 const RANDOM: [&str; 2] = ["uniform", "sparse"];
 
-/// Points of every engine, by a key that the sweep keeps fixed; sweeps of fewer than three
-/// values are left out. Values along x that differ by less than a twentieth are one.
+/// Points of every engine by the key that is fixed in a sweep; sweeps of fewer than three values
+/// are left out. Values of x that differ by less than a twentieth count as one.
 fn sweep<K: Ord>(
     platform: &Platform,
     key: impl Fn(&Record) -> Option<K>,
     point: impl Fn(&Record) -> Option<(f64, f64)>,
 ) -> Vec<((K, Product), Engines)> {
-    // One number of threads: how times change with it is a figure of its own.
+    // Only the largest number of threads; scaling with threads has a figure of its own.
     let threads = platform.records.iter().map(|r| r.threads).max();
     let counts = |r: &&Record| threads_are_idle(r) || Some(r.threads) == threads;
     let records = platform.latest().filter(counts);
@@ -48,7 +48,7 @@ fn sort(points: &mut Points) {
     points.sort_by(|a, b| a.0.total_cmp(&b.0));
 }
 
-/// Platforms without those that have fewer threads than another of the same processor.
+/// Of the platforms of one processor, the one with the most threads.
 fn widest(platforms: &[Platform]) -> impl Iterator<Item = &Platform> {
     let host = |platform: &Platform| {
         let first = platform.records.iter().find(|r| RANDOM.contains(&r.kind.as_str()))?;
@@ -66,7 +66,7 @@ fn widest(platforms: &[Platform]) -> impl Iterator<Item = &Platform> {
 /// The curve of GEMM in the figure.
 const GEMM: &str = "GEMM alone (cuBLAS)";
 
-/// What GEMM takes when A is dense already: cuBLAS as a peer, or `dense` without writing A out.
+/// The time of GEMM with a dense A: cuBLAS as a peer, or `dense` less its conversion of A.
 fn gemm(r: &Record) -> Option<(f64, f64)> {
     let ms = match (r.engine.as_str(), r.algorithm.as_str()) {
         (CUBLAS, _) => r.execute_ms?,
@@ -76,7 +76,7 @@ fn gemm(r: &Record) -> Option<(f64, f64)> {
     Some((100.0 * r.density(), ms))
 }
 
-/// One curve of cuBLAS as a peer and, where it was none, of `dense`.
+/// One curve from cuBLAS as a peer and, at points without it, from `dense`.
 fn merged(mut of: Engines) -> Points {
     let mut points = of.remove(CUBLAS).unwrap_or_default();
     for (x, y) in of.into_values().flatten() {
@@ -88,7 +88,7 @@ fn merged(mut of: Engines) -> Points {
     points
 }
 
-/// Points of one density to the eye as one, at the geometric mean of both.
+/// Merges points of nearly one density at their geometric mean.
 fn levelled(points: &Points) -> Points {
     let mut out: Vec<(f64, f64, f64)> = Vec::new();
     for (x, y) in points.iter().map(|(x, y)| (x.ln(), y.ln())) {
@@ -142,7 +142,7 @@ pub(super) fn density(platforms: &[Platform]) -> Vec<Figure> {
     figures
 }
 
-/// Where each engine takes as long as GEMM, in words.
+/// The densities at which engines take as long as GEMM, as text.
 fn crossings(engines: &Engines, gemm: &Points) -> String {
     let of = |(name, points): (&String, &Points)| {
         Some(format!("{name} {:.1} %", crossing(points, gemm)?))
@@ -157,8 +157,8 @@ fn crossings(engines: &Engines, gemm: &Points) -> String {
     )
 }
 
-/// The x at which `points` and `gemm`, measured at the same x, first take as long as each other,
-/// between neighbours along the powers of both.
+/// The x at which `points` and `gemm`, measured at the same x, first cross, interpolated linearly
+/// in logarithms between neighbours.
 fn crossing(points: &Points, gemm: &Points) -> Option<f64> {
     let beside = |(x, y): &(f64, f64)| {
         let (_, other) = gemm.iter().find(|g| g.0 == *x)?;
@@ -170,12 +170,12 @@ fn crossing(points: &Points, gemm: &Points) -> Option<f64> {
     Some((x0 - y0 * (x1 - x0) / (y1 - y0)).exp())
 }
 
-/// GFLOP/s of full matrices of one number of nonzeros against their number of rows: of algorithms in
-/// their usual configuration, and of those that were measured in others as well.
+/// GFLOP/s of full matrices of one number of nonzeros against their number of rows: of algorithms
+/// in their default configuration, and a second figure of those measured in several.
 pub(super) fn aspect_ratio(platforms: &[Platform]) -> Vec<Figure> {
     let mut figures = Vec::new();
     for platform in platforms {
-        // Sizes that differ by rounding alone are one.
+        // Sizes that differ only by rounding count as one.
         let size = |r: &Record| ((r.nnz as f64).log2() * 8.0).round() as i64;
         let full = |r: &Record| (r.nnz > 0 && r.density() >= 1.0).then(|| size(r));
         let point = |r: &Record| Some((r.rows as f64, r.gflops()?));
@@ -241,7 +241,7 @@ pub(super) fn sizes(platforms: &[Platform]) -> Vec<Figure> {
             let figure = Figure::new(
                 format!("size speedup {name} {product}"),
                 format!("{product}, {name}: speed-up by size"),
-                format!("Reference peers: {}.", platform.rivals_named()),
+                format!("Reference peers: {}.", platform.reference_peer_names()),
                 [Axis::doubling("N"), Axis::log("time of the best peer / ours")],
                 series(groups, Mark::Line),
             );
@@ -251,11 +251,12 @@ pub(super) fn sizes(platforms: &[Platform]) -> Vec<Figure> {
     figures
 }
 
-/// Speed-ups of auto over the best peer that counts.
+/// Speed-ups of auto over the best reference peer.
 fn gains(platform: &Platform, engines: &Engines) -> Points {
     let best = |n: f64| {
-        let rivals = platform.rivals.iter().filter_map(|r| engines.get(r)).flatten();
-        rivals.filter(|p| p.0 == n).map(|p| p.1).reduce(f64::min)
+        let reference_peers =
+            platform.reference_peers.iter().filter_map(|r| engines.get(r)).flatten();
+        reference_peers.filter(|p| p.0 == n).map(|p| p.1).reduce(f64::min)
     };
     let ours = engines.get("gustav:auto").into_iter().flatten();
     ours.filter_map(|(n, ms)| Some((*n, best(*n)? / ms))).collect()

@@ -9,8 +9,8 @@ use crate::{Case, Status};
 /// Times of cases, by number of threads.
 type Times<'a> = BTreeMap<usize, BTreeMap<&'a Case, f64>>;
 
-/// Speed-up over the fewest threads for every engine, as the geomean of the cases that all
-/// numbers of threads have.
+/// Speed-up over the fewest threads for every engine: the geomean of the cases that were measured
+/// with every number of threads.
 pub(super) fn all(platforms: &[Platform]) -> Vec<Figure> {
     let mut times = BTreeMap::<(&str, String, String), Times<'_>>::new();
     for r in platforms.iter().flat_map(|p| &p.records) {

@@ -1,11 +1,11 @@
-//! What ran when in a pipeline of CPU and GPU (figure 4 of Chen, Chen, Shih, Lee, 2025).
+//! Timelines of a pipeline of CPU and GPU (figure 4 of Chen, Chen, Shih, Lee, 2025).
 
 use crate::Record;
 use crate::analysis::{Platform, grouped};
 use crate::draw::{Axis, Figure, Mark, series};
 
-/// A figure for every record of the largest matrices and the most threads that holds a timeline:
-/// a line for every lane.
+/// A figure for every record with a timeline, of the largest matrices and the most threads: a line
+/// for every lane.
 pub(super) fn all(platforms: &[Platform]) -> Vec<Figure> {
     let of = |platform: &Platform| {
         let rounds = platform.rounds_with(|round| round.iter().any(|r| !r.timeline.is_empty()));

@@ -1,4 +1,4 @@
-//! Reports of records that were made up for the test.
+//! Reports of synthetic records.
 
 use std::collections::BTreeMap;
 
@@ -146,7 +146,7 @@ fn records_that_hold_everything_leave_no_figure_out() {
     let count = ids.len();
     ids.dedup();
     assert_eq!(ids.len(), count, "two figures have one name: {ids:?}");
-    // A longer name would leave its axis: 9 cm hold 30 letters of readable size upright.
+    // A longer name would not fit its axis: 9 cm hold 30 letters of readable size upright.
     for label in report.figures().map(|f| &f.y.label) {
         assert!(label.chars().count() <= 30, "{label}");
     }
@@ -157,7 +157,7 @@ fn records_that_hold_everything_leave_no_figure_out() {
     assert!(report.tables.len() > 12);
     let limits = report.tables.iter().find(|t| t.id == "limits").unwrap();
     let gpu = limits.rows.iter().find(|r| r[0].contains("GPU") && r[1] == "SpMM").unwrap();
-    // Floors of 0.5 ms beside times of 1, 2 and 3 ms, above gather limits of 0.2 ms.
+    // Floors of 0.5 ms and gather limits of 0.2 ms, with times of 1, 2 and 3 ms.
     assert_eq!(gpu[4..], ["3", "27.5", "-", "-", "27.5", "100.0"]);
     let programs = report.tables.iter().find(|t| t.id == "programs").unwrap();
     assert_eq!(programs.rows[0][7], "50", "the share of the products in percent");

@@ -1,4 +1,4 @@
-//! Our algorithms beside each other.
+//! Gustav's algorithms compared with each other.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::analysis::Platform;
 use crate::table::{Table, row};
 use crate::{Case, Status};
 
-/// The time of the fastest of our algorithms by name in the rounds of every case.
+/// The time of Gustav's fastest algorithm (selected by name) in the rounds of every case.
 fn fastest_of_ours(platform: &Platform) -> BTreeMap<(&Case, u64), f64> {
     let mut found = BTreeMap::new();
     let ours = platform.records.iter().filter(|r| r.is_ours() && r.status == Status::Ok);
@@ -40,7 +40,7 @@ pub(super) fn algorithms(platforms: &[Platform]) -> Table {
             }
         }
     }
-    let caption = "The ratios of the summary for algorithms that were asked for by name, and on \
+    let caption = "The ratios of the summary for algorithms that were selected by name, and on \
                    how many matrices each was the fastest of ours.";
     let columns =
         format!("platform, algorithm, product, type, variant, matrices, {RATIOS}, fastest of ours");

@@ -1,4 +1,4 @@
-//! How near `auto` comes to the limits of the memory, and what plans, masks and memory cost.
+//! How close `auto` comes to the limits of memory, and the cost of plans, masks and memory.
 
 use std::collections::BTreeMap;
 
@@ -46,12 +46,12 @@ pub(super) fn limits(platforms: &[Platform]) -> Table {
     Table::new("limits", "Limits", &columns, caption, rows)
 }
 
-/// Calls that a plan is made for: one, of which there are records of their own; a few; many.
+/// Numbers of calls for which plans are made: one, which has records of its own; a few; many.
 const CALLS: [u64; 3] = [1, 8, 1000];
-// A plan for few calls is to cost less than so many executions.
+// A plan for few calls should cost less than this many executions.
 const MOST: f64 = 10.0;
 
-/// Executions that the plan of `auto` costs, by the number of calls that it is made for.
+/// The cost of the plan of `auto` in executions, by the number of calls that it is made for.
 pub(super) fn plans(platforms: &[Platform]) -> Table {
     let mut rows = Vec::new();
     for platform in platforms {
@@ -67,7 +67,7 @@ pub(super) fn plans(platforms: &[Platform]) -> Table {
                 let costs: Vec<f64> = own.filter_map(cost).collect();
                 let Some(all) = Ratios::of(&costs) else { continue };
                 let over = costs.iter().filter(|cost| **cost >= MOST).count();
-                // The most expensive is the best ratio of times.
+                // `best` is the largest ratio, that is, the most expensive plan.
                 let [mean, most] = [all.geomean, all.best].map(|x| number(x, 2));
                 let cells = row![calls, all.count, mean, most, over];
                 rows.push([product_cells(platform, &product), cells].concat());
@@ -85,8 +85,7 @@ pub(super) fn plans(platforms: &[Platform]) -> Table {
     Table::new("plans", "Planning cost", &columns, caption, rows)
 }
 
-/// The record of the plan that `auto` makes for `calls`: that of the plan for one call, `once`, or for
-/// `many`.
+/// The record with the plan that `auto` makes for `calls`: `once` or `many`.
 fn planned<'a>(once: Option<&'a Record>, many: &'a Record, calls: u64) -> Option<&'a Record> {
     match calls {
         1 => once,
@@ -96,7 +95,7 @@ fn planned<'a>(once: Option<&'a Record>, many: &'a Record, calls: u64) -> Option
     }
 }
 
-/// Whether `auto` would look at the rows of this SpMM for so many calls.
+/// Whether `auto` would inspect the rows of this SpMM for `calls` calls.
 fn inspects_rows(record: &Record, calls: u64) -> Option<bool> {
     let types = [DType::F32, DType::F64, DType::F16, DType::Bf16];
     let dtype = types.into_iter().find(|t| t.to_string() == record.case.dtype)?;
@@ -118,7 +117,7 @@ fn inspects_rows(record: &Record, calls: u64) -> Option<bool> {
 pub(super) fn one_call(platforms: &[Platform]) -> Table {
     let rows = by_product(platforms, "once", |c| {
         let peer = c.peers.get("cusparse-default")?;
-        // One call follows no other.
+        // A single call: the peer's time is also of single executions.
         let theirs = if c.ours.sets.is_some() { peer.single_ms } else { peer.execute_ms };
         Some(theirs? / (c.ours.plan_ms? + c.ours.alone_ms()?))
     });
@@ -154,7 +153,7 @@ pub(super) fn masks(platforms: &[Platform]) -> Table {
     Table::new("masks", "Products under a mask", &columns, caption, by_name(ratios))
 }
 
-/// Peak memory over what an SpGEMM is allowed; the worst is the largest.
+/// Peak memory over the allowed peak of an SpGEMM; the worst is the largest.
 pub(super) fn memory(platforms: &[Platform]) -> Table {
     let mut rows = Vec::new();
     for platform in platforms {

@@ -1,34 +1,10 @@
-//! Whole programs, what failed, and where it ran.
+//! Failures, and the machines of the records.
 
 use crate::analysis::{Platform, grouped_twice};
-use crate::table::{Row, Table, number, row};
+use crate::table::{Row, Table, row};
 use crate::{Record, Status};
 
-pub(super) fn programs(platforms: &[Platform]) -> Table {
-    let of = |platform: &Platform| {
-        let line = |r: &Record| {
-            let (case, share) = (&r.case, number(r.product_percentage(), 0));
-            let [total, products, ratio] =
-                [r.execute_ms, r.product_ms, r.ratio].map(|x| number(x, 2));
-            let names = row![platform.name, case.operation, case.matrix, case.columns, r.engine];
-            [names, vec![total, products, share, ratio]].concat()
-        };
-        let right = platform.programs.iter().filter(|r| r.status == Status::Ok);
-        right.map(line).collect::<Vec<_>>()
-    };
-    let caption = "Time to solution, the products in it, and the time of the best other engine \
-                   over that of gustav. cg: conjugate gradients with many right-hand sides; gcn: \
-                   two layers of graph convolution; paths: shortest paths over min and +. The \
-                   engine loop is a loop over rows on one thread; on a GPU every product moves \
-                   its operands there and back; other libraries on a CPU are timed in \
-                   their products, beside the rest of the program as it was around gustav's.";
-    let columns = "platform, program, matrix, columns, engine, total (ms), products (ms), products (%), \
-                   over the best other";
-    let rows = platforms.iter().flat_map(of).collect();
-    Table::new("programs", "Whole programs", columns, caption, rows)
-}
-
-// Upper over lower quartile above which a time is unsteady.
+// A time is unsteady if the upper quartile over the lower one exceeds this.
 const UNSTEADY: f64 = 2.0;
 
 pub(super) fn faults(platforms: &[Platform]) -> Table {

@@ -1,4 +1,4 @@
-//! The tables of a report, which `gustav bench` prints as well: never an average alone.
+//! The tables of a report, which `gustav bench` prints as well.
 
 mod algorithms;
 mod costs;
@@ -6,7 +6,9 @@ mod faults;
 mod orders;
 mod papers;
 mod peers;
+mod programs;
 mod ratios;
+mod relations;
 mod targets;
 
 use super::table::Table;
@@ -23,12 +25,14 @@ pub(crate) fn all(platforms: &[Platform]) -> Vec<Table> {
         algorithms::algorithms,
         algorithms::choice,
         costs::limits,
+        relations::relations,
         costs::plans,
         costs::one_call,
         costs::reuse,
         costs::masks,
         costs::memory,
-        faults::programs,
+        programs::ratios,
+        programs::programs,
         peers::losses,
         orders::gains,
         orders::break_even,

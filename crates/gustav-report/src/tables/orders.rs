@@ -1,10 +1,10 @@
-//! What row orders gain and cost.
+//! Gains and costs of row orders.
 
 use crate::Ratios;
 use crate::analysis::{OrderStudy, Platform};
 use crate::table::{Row, Table, number, row};
 
-/// Largest, mean and smallest gain of every order (table I of the study), geometric mean beside.
+/// Largest, mean and smallest gain of every order (table I of the study), and the geometric mean.
 pub(super) fn gains(platforms: &[Platform]) -> Table {
     let mut rows: Vec<Row> = Vec::new();
     for study in OrderStudy::all(platforms) {

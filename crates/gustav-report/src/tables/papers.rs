@@ -1,9 +1,9 @@
-//! Tables of published studies, and what they claim beside what was found.
+//! Tables of published studies, and their claims with the results here.
 
 use crate::analysis::{PaperB, Platform, row_length_rules};
 use crate::table::{Row, Table, row};
 
-/// What is compared with what in tables 1 to 3 of Chen, Chen, Shih, Lee (2025), and beside them.
+/// The pairs that tables 1 to 3 of Chen, Chen, Shih, Lee (2025) compare, and further ones.
 const PAIRS: [[&str; 2]; 6] = [
     ["shared-row", "hash-rows"],
     ["shared-row", "gustavson"],
@@ -13,7 +13,7 @@ const PAIRS: [[&str; 2]; 6] = [
     ["pipeline+download", "convert-then-multiply+download"],
 ];
 
-/// Speed-ups of the study's implementations. Means are computed from the lines they end.
+/// Speed-ups of the study's implementations. The mean of a line is that of its ratios.
 pub(super) fn implementations(platforms: &[Platform]) -> Table {
     let studies = PaperB::all(platforms);
     let sizes: std::collections::BTreeSet<usize> = studies.iter().flat_map(PaperB::sizes).collect();
@@ -62,6 +62,6 @@ pub(super) fn claims(platforms: &[Platform]) -> Table {
             rows.push(row![platform.name, claim, rule]);
         }
     }
-    let caption = "What papers say of the kernels that were measured, and what was found here.";
+    let caption = "Claims of papers on the measured kernels, and the results here.";
     Table::new("claims", "Claims of papers", "platform, claim, found", caption, rows)
 }

@@ -1,22 +1,22 @@
-//! `auto` beside the peers.
+//! `auto` compared with the peers.
 
 use super::ratios::{PRODUCT, RATIOS, by_name, cells, product_cells};
 use crate::analysis::{Platform, Product, caches, grouped};
 use crate::table::{Row, Table, number, row};
 
-/// "platform: rivals" of every platform.
-fn rivals(platforms: &[Platform]) -> String {
-    let own = platforms.iter().filter(|p| !p.rivals.is_empty());
-    own.map(|p| format!("{}: {}", p.name, p.rivals_named())).collect::<Vec<_>>().join("; ")
+/// "platform: reference peers" of every platform.
+fn reference_peers(platforms: &[Platform]) -> String {
+    let own = platforms.iter().filter(|p| !p.reference_peers.is_empty());
+    own.map(|p| format!("{}: {}", p.name, p.reference_peer_names())).collect::<Vec<_>>().join("; ")
 }
 
 pub(super) fn summary(platforms: &[Platform]) -> Table {
     let mut rows = Vec::new();
     for platform in platforms {
-        let rivals: Vec<_> = platform.rivals.iter().map(String::as_str).collect();
+        let reference_peers: Vec<_> = platform.reference_peers.iter().map(String::as_str).collect();
         for (product, found) in platform.products("auto") {
             let (ratios, cases): (Vec<_>, Vec<_>) = found.iter().map(|(r, c)| (*r, c)).unzip();
-            let caches = row![caches(&cases, &rivals)];
+            let caches = row![caches(&cases, &reference_peers)];
             let cells = cells(&ratios).unwrap_or_default();
             rows.push([product_cells(platform, &product), cells, caches].concat());
         }
@@ -25,8 +25,8 @@ pub(super) fn summary(platforms: &[Platform]) -> Table {
         "Time of the best peer over the time of auto, per matrix; above 1 gustav is faster, and a \
          matrix below 1 is lost. Caches were cold or hot as the last column says, which has the \
          geomean with hot ones too, and, where executions followed one another, of single ones \
-         after caches were emptied. Peers that count: {}.",
-        rivals(platforms)
+         after caches were emptied. Reference peers: {}.",
+        reference_peers(platforms)
     );
     let columns = format!("{PRODUCT}, matrices, {RATIOS}, caches");
     Table::new("summary", "Summary", &columns, caption, rows)
@@ -87,7 +87,7 @@ pub(super) fn losses(platforms: &[Platform]) -> Table {
     for platform in platforms {
         let found = platform.products("auto").into_iter().flat_map(|(_, found)| found);
         for (ratio, c) in found.filter(|(ratio, _)| *ratio < 1.0) {
-            let own = c.peers.values().filter(|r| platform.rivals.contains(&r.engine));
+            let own = c.peers.values().filter(|r| platform.reference_peers.contains(&r.engine));
             let best = own.min_by(|a, b| a.time().total_cmp(&b.time()));
             let best = best.map_or(String::new(), |r| format!("{} {:.4}", r.engine, r.time()));
             let (r, ratio_cell) = (c.ours, format!("{ratio:.2}"));
@@ -98,7 +98,7 @@ pub(super) fn losses(platforms: &[Platform]) -> Table {
         }
     }
     lost.sort_by(|a, b| a.0.total_cmp(&b.0));
-    let caption = "Every case where a peer that counts is faster than auto, worst first.";
+    let caption = "Every case where a reference peer is faster than auto, worst first.";
     let columns = "platform, case, kind, nonzeros, ratio, ours (ms), algorithm, best peer (ms)";
     Table::new("losses", "Losses", columns, caption, lost.into_iter().map(|l| l.1).collect())
 }

@@ -28,7 +28,7 @@ pub(super) fn by_name(ratios: impl IntoIterator<Item = (Row, f64)>) -> Vec<Row> 
     grouped(ratios).into_iter().filter_map(line).collect()
 }
 
-/// A line for each product of every platform: what `value` gives of the cases by `algorithm`.
+/// A line for each product of every platform: `value` of the cases by `algorithm`.
 pub(super) fn by_product(
     platforms: &[Platform],
     algorithm: &str,

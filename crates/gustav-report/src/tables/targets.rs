@@ -1,4 +1,4 @@
-//! What the project demands of `auto` beside the vendors (bench/METHODOLOGY.md).
+//! The project's targets for `auto` relative to the vendors (bench/METHODOLOGY.md).
 
 use crate::CUSPARSE;
 use crate::Ratios;
@@ -6,7 +6,7 @@ use crate::VENDORS;
 use crate::analysis::{Comparison, Platform, Product, grouped};
 use crate::table::{Row, Table, row};
 
-/// A demand on the CPU: geomean against the best vendor, over one operation.
+/// A target on CPUs: the geomean against the best vendor, over one operation.
 struct Target {
     title: &'static str,
     operation: &'static str,
@@ -32,14 +32,14 @@ const TARGETS: [Target; 4] = [
     target("SpGEMM, sorted", "spgemm", true, 2.0, Some(3.0)),
 ];
 
-/// Crates with the geomean over each.
+/// Crates, with the least geomean over each.
 const CRATES: [(&str, f64); 2] = [("sprs", 2.0), ("faer", 3.0)];
 
 /// Nonzeros from which no case may be below [`NEVER_BELOW`].
 const LARGE: usize = 100_000;
 const NEVER_BELOW: f64 = 0.8;
 
-/// On a GPU the least geomean, with a plan where B is dense, and the least ratio on any matrix.
+/// On GPUs: the least geomean, with a plan if B is dense, and the least ratio on any matrix.
 fn on_gpu(product: &Product) -> (f64, f64) {
     if product.operation == "sddmm" {
         return (4.0, 1.5);
@@ -54,7 +54,7 @@ fn on_gpu(product: &Product) -> (f64, f64) {
     (geomean, 0.95)
 }
 
-/// A statistic of ratios beside what is demanded of it; `None` without ratios.
+/// A statistic of ratios and its target; `None` without ratios.
 fn judged(
     platform: &Platform,
     title: &str,

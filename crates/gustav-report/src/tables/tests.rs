@@ -1,4 +1,4 @@
-//! Tables of records that were made up for the test.
+//! Tables of synthetic records.
 
 use super::super::table::Row;
 use super::*;
@@ -43,6 +43,44 @@ fn a_loss_is_listed_with_its_best_peer_and_the_target_is_not_met() {
     assert_eq!(targets[1], [worst, "1", "1", "0.50", "0.8", "", "NOT MET"]);
     let met = rows(&beside_vendors("a", 1, 1.0, 1.4, 2.0), "targets");
     assert_eq!(met[0], ["SpMM", "1", "0", "1.40", "1.3", "1.5", "met"]);
+}
+
+#[test]
+fn products_are_held_to_what_others_of_the_same_matrix_take() {
+    let of = |engine, algorithm, operation: &str, dtype: &str, ms| {
+        let change = |case: &mut Case| {
+            (case.operation, case.dtype, case.columns) = (operation.into(), dtype.into(), 128);
+        };
+        let record = Record { nnz: 500_000, miss_ms: Some(0.5), ..on_gpu(engine, algorithm, ms) };
+        with_case(record, change)
+    };
+    let records = [
+        of("gustav", "auto", "attention", "f16", 1.0),
+        of("gustav", "unfused", "attention", "f16", 0.5),
+        of("gustav", "auto", "attention-gradients", "f16", 2.0),
+        of("gustav", "auto", "sddmm", "f32", 1.0),
+        of("gustav", "auto", "sddmm", "f16", 0.5),
+        of("cusparse-default", "default", "sddmm", "f32", 3.0),
+        Record { sets: Some(2), single_ms: Some(0.8), ..of("gustav", "auto", "spmm", "f32", 0.5) },
+        of("gustav", "auto", "spmm-gradients", "f32", 1.0),
+    ];
+    let found: Vec<_> = rows(&records, "relations")
+        .into_iter()
+        .map(|row| [&row[0], &row[3], &row[5], &row[9]].map(String::as_str).join("; "))
+        .collect();
+    assert_eq!(
+        found,
+        [
+            "attention; time / longer limit, from 500,000 nonzeros; 2.00; NOT MET",
+            "attention; three products / time; 0.50; NOT MET",
+            "SpMM; with gradients / time; 3.00; met",
+            "attention; with gradients / time; 3.00; met",
+            // The single execution of the SpMM.
+            "SDDMM; time / SpMM of the same width; 1.25; NOT MET",
+            "SDDMM; time in f32 / time; 2.00; met",
+            "SDDMM; fastest peer / longer limit; 12.00; ",
+        ]
+    );
 }
 
 #[test]
@@ -167,7 +205,8 @@ fn executions_repay_what_the_order_and_the_features_took() {
     assert_eq!(found[0][2..], best);
     let own = ["b", "its own list", "", "1.000", "", "", "", "never", "never", "", ""];
     assert_eq!(found[1][2..], own);
-    // Beside rows as stored, which may be the best, as an order that gains over the list.
+    // With rows as stored, which may be the best: then they count as an order that gains over the
+    // list.
     let records = [
         ordered("c", "segmented", 3.0, 1.0),
         ordered("c", "segmented@lpt", 2.0, 5.0),
@@ -211,4 +250,37 @@ fn means_of_implementations_are_those_of_their_lines() {
     records.extend(crate::analysis::paper_b_round(2048, 0.95, &second));
     let found = rows(&records, "implementations");
     assert_eq!(found, [["shared-row over hash-rows", "95", "4", "10.00", "20.00", "15.00"]]);
+}
+
+#[test]
+fn programs_are_compared_with_every_engine_over_real_and_over_generated_matrices() {
+    let program = |matrix: &str, engine: &str, ms: f64, products: Option<f64>| {
+        let algorithm = if engine == "gustav" { "auto" } else { "default" };
+        let base = with_case(on_gpu(engine, algorithm, ms), |case| {
+            case.operation = "gcn-training".into();
+            case.matrix = matrix.into();
+        });
+        Record { product_ms: products, group: 7, ..base }
+    };
+    let records = [
+        program("a", "gustav", 2.0, Some(1.0)),
+        program("a", "cusparse", 4.0, Some(3.0)),
+        program("a", "pyg", 16.0, None),
+        program("b", "gustav", 2.0, Some(1.0)),
+        program("b", "cusparse", 1.0, Some(0.75)),
+        program("grid5:3x3", "gustav", 2.0, Some(1.0)),
+        program("grid5:3x3", "cusparse", 3.0, Some(2.0)),
+    ];
+    let name = "gcn-training";
+    let found = rows(&records, "program-ratios");
+    assert_eq!(
+        found[0],
+        [name, "files", "gustav:auto", "cusparse", "2", "1.00", "0.50", "1.50", "0.75"]
+    );
+    assert_eq!(found[1], [name, "files", "gustav:auto", "pyg", "1", "8.00", "8.00", "", ""]);
+    assert_eq!(
+        found[2],
+        [name, "generated", "gustav:auto", "cusparse", "1", "1.50", "1.50", "2.00", "2.00"]
+    );
+    assert_eq!(found.len(), 3);
 }

@@ -4,15 +4,30 @@ use std::collections::HashSet;
 
 use super::Extent;
 
+/// The variable with which the battery takes one of so many cases, where it runs under a checker of memory accesses
+/// that makes everything slow. A prime number meets every choice of every factor.
+const EVERY: &str = "GUSTAV_BATTERY_EVERY";
+
 /// Combinations of choices, one index per factor: all of them, or a fixed selection in which
 /// every pair of choices of different factors meets at least once. `factors` holds the number
-/// of choices of each.
+/// of choices of each. [`EVERY`] thins them out.
 pub(crate) fn combinations(factors: &[usize], extent: Extent) -> Vec<Vec<usize>> {
     let all = product(factors);
-    match extent {
+    let rows = match extent {
         Extent::Full => all,
         Extent::Covering => covering(factors, all),
-    }
+    };
+    rows.into_iter().step_by(every()).collect()
+}
+
+/// How many cases are taken for one.
+///
+/// # Panics
+/// When [`EVERY`] holds something else.
+fn every() -> usize {
+    let Some(text) = std::env::var_os(EVERY) else { return 1 };
+    let number = text.to_str().and_then(|text| text.parse().ok()).filter(|every| *every > 0);
+    number.unwrap_or_else(|| panic!("{EVERY} is {text:?}; a number of cases from 1 is expected"))
 }
 
 fn product(factors: &[usize]) -> Vec<Vec<usize>> {

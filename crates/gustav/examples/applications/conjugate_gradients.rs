@@ -1,120 +1,136 @@
-//! Conjugate gradients (Hestenes and Stiefel, 1952) on many right-hand sides at once: every
-//! column has its own step lengths, and all share one product in every step.
+//! Conjugate gradients (Hestenes and Stiefel, 1952) on many right-hand sides at once: every column has its own
+//! step lengths, which stay where the columns are, and all share one product in every step.
 
-use gustav::{Csr, Dense, Layout, Result};
+use std::rc::Rc;
 
-use super::engine::Engine;
+use gustav::{Csr, Result, Semiring};
 
-// Residuals have become so much smaller at the end.
+use super::algebra::{Algebra, Flat, Shape, Term};
+use super::engine::{Products, Spmm};
+use super::graph;
+use super::program::Program;
+
+/// Residuals have become so much smaller at the end.
 const TOLERANCE: f32 = 1e-4;
 const STEPS: usize = 500;
+/// Steps between looks at the residuals, each of which waits for the device.
+const LOOK: usize = 8;
+/// What neighbours weigh.
+const ALPHA: f32 = 0.99;
 
-/// The Laplacian of the pattern's graph, plus a tenth of the identity: symmetric and positive
-/// definite.
+/// I − α·D^(−1/2)·W·D^(−1/2) of the undirected graph W with degrees D: symmetric and positive definite. With
+/// labels for right-hand sides its solution spreads them over the graph (Zhou et al., 2004).
 pub fn prepare(pattern: &Csr<f32>) -> Result<Csr<f32>> {
-    let transposed = pattern.view().transpose()?;
-    let (one, other) = (pattern.view(), transposed.view());
-    let (mut offsets, mut indices, mut values) = (vec![0u32], Vec::new(), Vec::new());
-    for i in 0..pattern.nrows() {
-        let both = one.row(i).0.iter().chain(other.row(i).0).filter(|j| **j != i as u32);
-        let mut neighbours: Vec<u32> = both.copied().collect();
-        neighbours.sort_unstable();
-        neighbours.dedup();
-        let degree = neighbours.len() as f32;
-        let at = neighbours.partition_point(|j| (*j as usize) < i);
-        neighbours.insert(at, i as u32);
-        values.extend(neighbours.iter().map(|j| if *j == i as u32 { degree + 0.1 } else { -1.0 }));
-        indices.extend(neighbours);
-        offsets.push(indices.len() as u32);
-    }
-    Csr::new(pattern.nrows(), pattern.nrows(), offsets, indices, values)
+    graph::with_values(&graph::undirected(pattern, true)?, |i, j, lengths| {
+        // Of the edges one is the vertex's own.
+        let degree = |k: usize| (lengths[k] - 1) as f32;
+        if i == j { 1.0 } else { -ALPHA / (degree(i) * degree(j)).sqrt() }
+    })
 }
 
-/// Solves A·X = B for a B of smooth and rough columns; returns X and the number of products.
-pub fn solve(a: &Csr<f32>, columns: usize, engine: &mut dyn Engine) -> Result<(Dense<f32>, usize)> {
-    let m = a.nrows();
-    let b = |i: usize, j: usize| ((i * (j + 1)) % 17) as f32 / 8.0 - 1.0;
-    let mut residual = Dense::from_fn(m, columns, Layout::RowMajor, b)?;
-    let mut direction = Dense::from_fn(m, columns, Layout::RowMajor, b)?;
-    let mut x = Dense::zeros(m, columns, Layout::RowMajor)?;
-    let mut product = Dense::zeros(m, columns, Layout::RowMajor)?;
-    let mut norms = dots(&residual, &residual);
-    let goals: Vec<f64> = norms.iter().map(|n| n * f64::from(TOLERANCE * TOLERANCE)).collect();
-    for step in 0..STEPS {
-        if norms.iter().zip(&goals).all(|(norm, goal)| norm <= goal) {
-            return Ok((x, step));
+/// B has smooth and rough columns.
+fn right_hand_side(i: usize, j: usize) -> f32 {
+    ((i * (j + 1)) % 17) as f32 / 8.0 - 1.0
+}
+
+/// The largest norm of a column of B − A·X, relative to B's.
+pub fn error(a: &Csr<f32>, columns: usize, x: &[f32]) -> f64 {
+    let view = a.view();
+    let (mut left, mut whole) = (vec![0.0f64; columns], vec![0.0f64; columns]);
+    let mut row = vec![0.0f64; columns];
+    for i in 0..a.nrows() {
+        for (j, sum) in row.iter_mut().enumerate() {
+            *sum = f64::from(right_hand_side(i, j));
+            whole[j] += *sum * *sum;
         }
-        engine.multiply(a, &direction, &mut product)?;
-        let curvatures = dots(&direction, &product);
-        let steps: Vec<f32> = ratios(&norms, &curvatures);
-        let back: Vec<f32> = steps.iter().map(|s| -s).collect();
-        add(&mut x, &steps, &direction);
-        add(&mut residual, &back, &product);
-        let next = dots(&residual, &residual);
-        let turns = ratios(&next, &norms);
-        for (d, r) in rows(&mut direction).zip(residual.data().chunks_exact(columns)) {
-            for ((d, r), turn) in d.iter_mut().zip(r).zip(&turns) {
-                *d = r + turn * *d;
+        let (indices, values) = view.row(i);
+        for (k, value) in indices.iter().zip(values) {
+            for (sum, x) in row.iter_mut().zip(&x[*k as usize * columns..]) {
+                *sum -= f64::from(*value) * f64::from(*x);
             }
         }
-        norms = next;
+        left.iter_mut().zip(&row).for_each(|(left, r)| *left += r * r);
     }
-    Ok((x, STEPS))
+    let relative = left.iter().zip(&whole).map(|(left, whole)| (left / whole.max(1e-30)).sqrt());
+    // A NaN is the largest of all.
+    relative.fold(0.0, |most, e| if e > most || e.is_nan() { e } else { most })
 }
 
-fn rows(matrix: &mut Dense<f32>) -> impl Iterator<Item = &mut [f32]> {
-    let n = matrix.ncols();
-    matrix.data_mut().chunks_exact_mut(n)
+/// The solver with its vectors.
+pub struct ConjugateGradients<'e, A: Algebra> {
+    algebra: Rc<A>,
+    spmm: Spmm<'e, A>,
+    values: A::Vector,
+    b: A::Matrix,
+    x: A::Matrix,
+    residual: A::Matrix,
+    direction: A::Matrix,
+    product: A::Matrix,
+    norms: A::Matrix,
+    next: A::Matrix,
+    curvatures: A::Matrix,
+    factors: A::Matrix,
 }
 
-/// Scalar products of the columns of two matrices.
-fn dots(x: &Dense<f32>, y: &Dense<f32>) -> Vec<f64> {
-    let n = x.ncols();
-    let mut sums = vec![0.0; n];
-    for (x, y) in x.data().chunks_exact(n).zip(y.data().chunks_exact(n)) {
-        for ((sum, x), y) in sums.iter_mut().zip(x).zip(y) {
-            *sum += f64::from(*x) * f64::from(*y);
-        }
+impl<'e, A: Algebra> ConjugateGradients<'e, A> {
+    pub fn new(products: &mut Products<'e, A>, a: &Csr<f32>, columns: usize) -> Result<Self> {
+        let algebra = products.algebra.clone();
+        let m = a.nrows();
+        let shape = Shape { columns, transpose: false, semiring: Semiring::PlusTimes };
+        let spmm = products.spmm(&algebra.pattern(a.pattern())?, shape)?;
+        let b = (0..m * columns).map(|k| right_hand_side(k / columns, k % columns)).collect();
+        let tall = || algebra.matrix(m, columns, vec![0.0; m * columns]);
+        let wide = || algebra.matrix(1, columns, vec![0.0; columns]);
+        Ok(ConjugateGradients {
+            spmm,
+            values: algebra.vector(a.values().as_slice().to_vec())?,
+            b: algebra.matrix(m, columns, b)?,
+            x: tall()?,
+            residual: tall()?,
+            direction: tall()?,
+            product: tall()?,
+            norms: wide()?,
+            next: wide()?,
+            curvatures: wide()?,
+            factors: wide()?,
+            algebra,
+        })
     }
-    sums
 }
 
-/// Quotients; zero for columns that are solved.
-fn ratios(over: &[f64], under: &[f64]) -> Vec<f32> {
-    let ratio = |(x, y): (&f64, &f64)| if *y > 0.0 { (x / y) as f32 } else { 0.0 };
-    over.iter().zip(under).map(ratio).collect()
-}
-
-/// Adds the columns of `y`, each times its factor, to those of `x`.
-fn add(x: &mut Dense<f32>, factors: &[f32], y: &Dense<f32>) {
-    let n = y.ncols();
-    for (x, y) in rows(x).zip(y.data().chunks_exact(n)) {
-        for ((x, y), factor) in x.iter_mut().zip(y).zip(factors) {
-            *x += factor * y;
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::engine::{Rival, plus_times};
-    use super::*;
-
-    #[test]
-    fn the_residual_is_as_small_as_asked_for() {
-        let grid = "grid5:10x10".parse::<gustav::io::Generator>().unwrap();
-        let a = prepare(&grid.build(1).unwrap()).unwrap();
-        let device = gustav::Device::cpu();
-        let mut engine = plus_times(&device, &a, 4, Some(Rival::Loop)).unwrap();
-        let (x, steps) = solve(&a, 4, &mut *engine).unwrap();
-        assert!(steps > 3 && steps < 100, "{steps}");
-        let mut ax = Dense::zeros(100, 4, Layout::RowMajor).unwrap();
-        engine.multiply(&a, &x, &mut ax).unwrap();
-        for i in 0..100 {
-            for j in 0..4 {
-                let b = ((i * (j + 1)) % 17) as f32 / 8.0 - 1.0;
-                assert!((ax.get(i, j) - b).abs() < 1e-2, "{i} {j}");
+impl<A: Algebra> Program for ConjugateGradients<'_, A> {
+    fn run(&mut self) -> Result<()> {
+        let Self { algebra: on, x, residual, direction, product, factors, .. } = self;
+        on.clear(x.flat_mut())?;
+        on.copy(self.b.flat(), residual.flat_mut())?;
+        on.copy(self.b.flat(), direction.flat_mut())?;
+        let (r, norms) = (residual.flat(), self.norms.flat_mut());
+        on.column_sums(Term::Product, r, r, norms)?;
+        let goals = on.read(self.norms.flat())?;
+        for step in 1..=STEPS {
+            (self.spmm)(&self.values, direction, product)?;
+            let curvatures = self.curvatures.flat_mut();
+            on.column_sums(Term::Product, direction.flat(), product.flat(), curvatures)?;
+            on.ratios(self.norms.flat(), self.curvatures.flat(), factors.flat_mut())?;
+            on.add_columns(x.flat_mut(), 1.0, factors.flat(), direction.flat())?;
+            on.add_columns(residual.flat_mut(), -1.0, factors.flat(), product.flat())?;
+            let (r, next) = (residual.flat(), self.next.flat_mut());
+            on.column_sums(Term::Product, r, r, next)?;
+            if step % LOOK == 0 {
+                let norms = on.read(self.next.flat())?;
+                let solved = |(norm, goal): (&f32, &f32)| *norm <= goal * TOLERANCE * TOLERANCE;
+                if norms.iter().zip(&goals).all(solved) {
+                    break;
+                }
             }
+            on.ratios(self.next.flat(), self.norms.flat(), factors.flat_mut())?;
+            on.scale_columns(direction.flat_mut(), factors.flat(), residual.flat())?;
+            std::mem::swap(&mut self.norms, &mut self.next);
         }
+        on.wait()
+    }
+
+    fn result(&self) -> Result<Vec<f32>> {
+        self.algebra.read(self.x.flat())
     }
 }

@@ -1,64 +1,139 @@
-//! The forward pass of a graph convolution of two layers (Kipf and Welling, 2017), with the mean
-//! over neighbours as its aggregation: H = A · relu(A · X · W₁) · W₂.
+//! A graph convolution of two layers (Kipf and Welling, 2017), trained: Z = Â·relu(Â·X·W₁ + b₁)·W₂ + b₂ with the
+//! cross entropy of Z. Â is symmetric, so that the gradients are products with the same plans.
 
-use gustav::{Csr, Dense, Layout, Result};
+use std::rc::Rc;
 
-use super::engine::Engine;
+use gustav::{Csr, Result, Semiring};
 
-/// Every row of the pattern sums to one.
+use super::algebra::{Algebra, Flat, Parameter, Shape, Term};
+use super::engine::{Products, Spmm};
+use super::graph;
+use super::program::Program;
+use super::training::{CLASSES, Data, EPOCHS, FEATURES, Loss, parameters, restart, zeros};
+
+/// Â = D^(−1/2)·(W + I)·D^(−1/2) of the undirected graph W, D being the degrees of W + I.
 pub fn prepare(pattern: &Csr<f32>) -> Result<Csr<f32>> {
-    let view = pattern.view();
-    let share = |i: usize| std::iter::repeat_n(1.0 / view.row_len(i) as f32, view.row_len(i));
-    let values: Vec<f32> = (0..pattern.nrows()).flat_map(share).collect();
-    Csr::from_pattern(pattern.pattern(), values)
+    graph::with_values(&graph::undirected(pattern, true)?, |i, j, degrees| {
+        1.0 / ((degrees[i] as f32).sqrt() * (degrees[j] as f32).sqrt())
+    })
 }
 
-/// The output for features of so many columns, half as many of them in the second layer; and
-/// the number of products.
-pub fn solve(a: &Csr<f32>, columns: usize, engine: &mut dyn Engine) -> Result<(Dense<f32>, usize)> {
-    let weight = |i: usize, j: usize| ((i * 7 + j * 3) % 11) as f32 / 55.0 - 0.1;
-    let feature = |i: usize, j: usize| ((i * 5 + j) % 13) as f32 / 13.0;
-    let x = Dense::from_fn(a.ncols(), columns, Layout::RowMajor, feature)?;
-    let first = Dense::from_fn(columns, columns, Layout::RowMajor, weight)?;
-    let second = Dense::from_fn(columns, columns, Layout::RowMajor, weight)?;
-    let mut hidden = Dense::zeros(a.nrows(), columns, Layout::RowMajor)?;
-    let mut output = Dense::zeros(a.nrows(), columns, Layout::RowMajor)?;
-    engine.multiply(a, &dense(&x, &first)?, &mut hidden)?;
-    hidden.data_mut().iter_mut().for_each(|h| *h = h.max(0.0));
-    engine.multiply(a, &dense(&hidden, &second)?, &mut output)?;
-    Ok((output, 2))
+/// The data of a training with a hidden layer of so many columns: W₁, b₁, W₂, b₂.
+pub fn data(a: &Csr<f32>, hidden: usize) -> Data {
+    Data::new(a.nrows(), &[(FEATURES, hidden), (1, hidden), (hidden, CLASSES), (1, CLASSES)])
 }
 
-/// The product of two dense matrices, its rows shared out to the cores.
-fn dense(x: &Dense<f32>, w: &Dense<f32>) -> Result<Dense<f32>> {
-    let (m, k, n) = (x.nrows(), x.ncols(), w.ncols());
-    let mut y = Dense::zeros(m, n, Layout::RowMajor)?;
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let share = m.div_ceil(cores).max(1);
-    let shares = y.data_mut().chunks_mut(share * n).zip(x.data().chunks(share * k));
-    std::thread::scope(|scope| {
-        for (y, x) in shares {
-            scope.spawn(move || {
-                for (y, x) in y.chunks_exact_mut(n).zip(x.chunks_exact(k)) {
-                    for (x, w) in x.iter().zip(w.data().chunks_exact(n)) {
-                        y.iter_mut().zip(w).for_each(|(y, w)| *y += x * w);
-                    }
-                }
-            });
-        }
-    });
-    Ok(y)
+/// The network with its operands.
+pub struct GraphConvolution<'e, A: Algebra> {
+    algebra: Rc<A>,
+    hidden: Spmm<'e, A>,
+    output: Spmm<'e, A>,
+    values: A::Vector,
+    parameters: Vec<Parameter<A>>,
+    loss: Loss<A>,
+    features: A::Matrix,
+    /// X·W₁, and the gradient of it.
+    xw: A::Matrix,
+    h: A::Matrix,
+    of_h: A::Matrix,
+    hw: A::Matrix,
+    z: A::Matrix,
+    of_z: A::Matrix,
+}
+
+impl<'e, A: Algebra> GraphConvolution<'e, A> {
+    pub fn new(products: &mut Products<'e, A>, a: &Csr<f32>, hidden: usize) -> Result<Self> {
+        let algebra = products.algebra.clone();
+        let (m, data) = (a.nrows(), data(a, hidden));
+        let pattern = algebra.pattern(a.pattern())?;
+        let (transpose, semiring) = (false, Semiring::PlusTimes);
+        let mut spmm = |columns| products.spmm(&pattern, Shape { columns, transpose, semiring });
+        let tall = |columns| zeros(&*algebra, m, columns);
+        Ok(GraphConvolution {
+            hidden: spmm(hidden)?,
+            output: spmm(CLASSES)?,
+            values: algebra.vector(a.values().as_slice().to_vec())?,
+            parameters: parameters(&*algebra, &data)?,
+            loss: Loss::new(algebra.clone(), &data)?,
+            features: algebra.matrix(m, FEATURES, data.features.values)?,
+            xw: tall(hidden)?,
+            h: tall(hidden)?,
+            of_h: tall(hidden)?,
+            hw: tall(CLASSES)?,
+            z: tall(CLASSES)?,
+            of_z: tall(CLASSES)?,
+            algebra,
+        })
+    }
+
+    fn epoch(&mut self, epoch: usize) -> Result<()> {
+        let Self { algebra: on, values, features, xw, h, of_h, hw, z, of_z, .. } = self;
+        let [w1, b1, w2, b2] = &mut self.parameters[..] else { return Ok(()) };
+        on.multiply((features, false), (&w1.value, false), 0.0, xw)?;
+        (self.hidden)(values, xw, h)?;
+        on.add_bias(h.flat_mut(), b1.value.flat(), true)?;
+        on.multiply((h, false), (&w2.value, false), 0.0, hw)?;
+        (self.output)(values, hw, z)?;
+        on.add_bias(z.flat_mut(), b2.value.flat(), false)?;
+        self.loss.gradient(epoch, z, of_z)?;
+
+        on.column_sums(Term::First, of_z.flat(), of_z.flat(), b2.gradient.flat_mut())?;
+        (self.output)(values, of_z, hw)?;
+        on.multiply((h, true), (hw, false), 0.0, &mut w2.gradient)?;
+        on.multiply((hw, false), (&w2.value, true), 0.0, of_h)?;
+        on.relu_gradient(of_h.flat_mut(), h.flat())?;
+        on.column_sums(Term::First, of_h.flat(), of_h.flat(), b1.gradient.flat_mut())?;
+        (self.hidden)(values, of_h, xw)?;
+        on.multiply((features, true), (xw, false), 0.0, &mut w1.gradient)?;
+        self.parameters.iter_mut().try_for_each(|p| on.adam(p, epoch + 1))
+    }
+}
+
+impl<A: Algebra> Program for GraphConvolution<'_, A> {
+    fn run(&mut self) -> Result<()> {
+        restart(&*self.algebra, &mut self.parameters)?;
+        (0..EPOCHS).try_for_each(|epoch| self.epoch(epoch))?;
+        self.algebra.wait()
+    }
+
+    fn result(&self) -> Result<Vec<f32>> {
+        self.loss.values()
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use gustav::Device;
+
+    use super::super::algebra::Host;
+    use super::super::engine::Plans;
+    use super::super::training::tests::{Network, check_gradients};
     use super::*;
 
+    impl Network for GraphConvolution<'_, Host> {
+        fn parameters(&mut self) -> &mut [Parameter<Host>] {
+            &mut self.parameters
+        }
+
+        fn algebra(&self) -> Rc<Host> {
+            self.algebra.clone()
+        }
+
+        fn first(&mut self) -> Result<()> {
+            self.epoch(0)
+        }
+
+        fn losses(&self) -> Vec<f32> {
+            self.loss.values().unwrap()
+        }
+    }
+
     #[test]
-    fn rows_of_the_mean_sum_to_one_and_dense_products_are_right() {
-        let pattern = Csr::new(2, 2, vec![0, 2, 3], vec![0, 1, 0], vec![5.0; 3]).unwrap();
-        assert_eq!(prepare(&pattern).unwrap().values(), [0.5, 0.5, 1.0]);
-        let x = Dense::from_row_major(2, 2, vec![1.0, 2.0, 3.0, 4.0]).unwrap();
-        assert_eq!(dense(&x, &x).unwrap().data(), [7.0, 10.0, 15.0, 22.0]);
+    fn gradients_are_slopes() {
+        let graph = "rmat:6,5".parse::<gustav::io::Generator>().unwrap().build(2).unwrap();
+        let a = prepare(&graph.canonicalize().unwrap()).unwrap();
+        let device = Device::cpu();
+        let mut products = Products::new(Host::new(&device), Plans::new(&device));
+        check_gradients(&mut GraphConvolution::new(&mut products, &a, 8).unwrap());
     }
 }

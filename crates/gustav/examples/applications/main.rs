@@ -1,26 +1,34 @@
-//! What a faster product does to whole programs: conjugate gradients with many right-hand sides,
-//! the forward pass of a two-layer graph convolution, shortest paths between all pairs.
+//! What a faster product does to whole programs: conjugate gradients with many right-hand sides, PageRank, the
+//! training of a graph convolution and of a graph attention network of two layers, shortest paths between all
+//! pairs.
 //!
-//! `cargo run --release -p gustav --example applications -- cg|gcn|paths [MATRIX] [COLUMNS] [DEVICE]`
+//! `cargo run --release -p gustav --example applications -- PROGRAM [MATRIX] [COLUMNS] [DEVICE]`
 //!
-//! MATRIX is a file, or `gen:` and the description of a generated matrix; only its pattern is
-//! used. Each program runs with gustav's choice of algorithm and with a kernel to compare with:
-//! on a GPU the vendor's where there is one, else a loop over rows on one thread, which is what a
-//! program does that calls no library. On a GPU every product moves its operands there and back.
+//! PROGRAM is cg, pagerank, gcn-training, gat-training or paths. MATRIX is a file, or `gen:` and the description
+//! of a generated matrix; only its pattern is used. Each program runs with gustav's choice of algorithm and with
+//! another engine: on a GPU cuSPARSE, else loops over rows on one thread, which is what a program does that calls
+//! no library. Everything stays in the memory of the device; what is between products is computed by cuBLAS and
+//! by kernels of the program (`algebra/steps.cu`), on the stream that the products are queued on.
 
+mod algebra;
 mod conjugate_gradients;
 mod engine;
+mod graph;
+mod graph_attention;
 mod graph_convolution;
+mod page_rank;
 mod program;
 mod shortest_paths;
+mod training;
 
 use std::process::ExitCode;
 use std::time::Instant;
 
 use gustav::{Csr, Device, Error, Result};
 
-use engine::Rival;
-use program::PROGRAMS;
+use algebra::{Algebra, Gpu, Host};
+use engine::{Cusparse, Loops, Plans, Products};
+use program::{Check, Description, FUSED, PROGRAMS, difference};
 
 fn main() -> ExitCode {
     match run(&std::env::args().skip(1).collect::<Vec<_>>()) {
@@ -36,8 +44,8 @@ fn main() -> ExitCode {
 fn usual(program: &str) -> (&'static str, usize) {
     match program {
         "cg" => ("gen:grid5:300x300", 32),
-        "gcn" => ("gen:rmat:15,16", 128),
-        _ => ("gen:road:40x40", usize::MAX),
+        "paths" => ("gen:road:40x40", usize::MAX),
+        _ => ("gen:rmat:15,16", 64),
     }
 }
 
@@ -47,7 +55,10 @@ fn run(words: &[String]) -> Result<()> {
     let program = program.ok_or_else(|| Error::Argument {
         name: "program",
         found: named(0).unwrap_or("nothing").into(),
-        expected: "cg, gcn or paths, then a matrix, columns and a device".into(),
+        expected: format!(
+            "{}, then a matrix, columns and a device",
+            PROGRAMS.each_ref().map(|p| p.name).join(", ")
+        ),
     })?;
     let (usual, width) = usual(program.name);
     let matrix = named(1).unwrap_or(usual);
@@ -66,35 +77,76 @@ fn run(words: &[String]) -> Result<()> {
         None => gustav::io::read_matrix_market(matrix)?,
     };
     let a = (program.prepare)(&pattern.canonicalize()?)?;
-    let columns = columns.min(a.ncols());
+    let columns = program.columns(columns, &a);
     println!("{} on {matrix}: {} rows, {} nonzeros", program.name, a.nrows(), a.nnz());
     println!(
         "{:<10} {:>12} {:>12} {:>8} {:>9}",
         "engine", "total ms", "product ms", "share", "products"
     );
-    let vendor = device.is_cuda() && program.vendor();
-    let rival = if vendor { Rival::Vendor } else { Rival::Loop };
-    let mut solutions = Vec::new();
-    for rival in [None, Some(rival)] {
-        let mut engine = (program.engine)(&device, &a, columns, rival)?;
-        // The first solution warms up; the second counts.
-        (program.solve)(&a, columns, &mut *engine)?;
-        engine.take_spent();
-        let start = Instant::now();
-        let (solution, products) = (program.solve)(&a, columns, &mut *engine)?;
-        let total = start.elapsed().as_secs_f64() * 1e3;
-        let spent = engine.take_spent().as_secs_f64() * 1e3;
-        let share = 100.0 * spent / total;
-        let name = match rival {
-            None => "gustav",
-            Some(Rival::Vendor) => "vendor",
-            Some(Rival::Loop) => "loop",
-        };
-        println!("{name:<10} {total:>12.2} {spent:>12.2} {share:>7.0}% {products:>9}");
-        solutions.push(solution);
+    let plans = Plans::new(&device);
+    let fused = Plans::fused(&device);
+    let mut results = match device.is_cuda() {
+        true => vec![
+            timed(program, "gustav", Products::new(Gpu::new(&device)?, plans), &a, columns)?,
+            timed(
+                program,
+                "cusparse",
+                Products::new(Gpu::new(&device)?, Cusparse::new(&device)),
+                &a,
+                columns,
+            )?,
+        ],
+        false => vec![
+            timed(program, "gustav", Products::new(Host::new(&device), plans), &a, columns)?,
+            timed(program, "loop", Products::new(Host::new(&device), Loops), &a, columns)?,
+        ],
+    };
+    if program.attends() {
+        results.push(match device.is_cuda() {
+            true => timed(program, FUSED, Products::new(Gpu::new(&device)?, fused), &a, columns)?,
+            false => timed(program, FUSED, Products::new(Host::new(&device), fused), &a, columns)?,
+        });
     }
-    if let [one, other] = &solutions[..] {
-        println!("largest difference of the solutions: {:.1e}", engine::difference(one, other));
+    match program.check {
+        Check::Residual { of, most } => {
+            let found: Vec<_> =
+                results.iter().map(|x| format!("{:.1e}", of(&a, columns, x))).collect();
+            println!("what is left over: {}; at most {most:.1e}", found.join(" and "));
+        }
+        Check::Losses { data, most } => {
+            let (first, last) = (results[0][0], results[0][results[0].len() - 1]);
+            let features = data(&a, columns).features.columns;
+            println!("{features} features a vertex, loss {first:.4} to {last:.4}");
+            let found = results.iter().map(|losses| difference(losses, &results[1]));
+            let found = found.fold(0.0, f64::max);
+            println!("largest difference of the losses: {found:.1e}; at most {most:.1e}");
+        }
     }
     Ok(())
+}
+
+/// Runs a program and prints its times; returns its result.
+fn timed<A: Algebra>(
+    program: &Description,
+    name: &str,
+    mut products: Products<'_, A>,
+    a: &Csr<f32>,
+    columns: usize,
+) -> Result<Vec<f32>> {
+    let meter = products.meter();
+    let mut running = program.start(&mut products, a, columns)?;
+    // The first run warms up, and the third one's products are timed.
+    running.run()?;
+    let start = Instant::now();
+    running.run()?;
+    let total = start.elapsed().as_secs_f64() * 1e3 / program.repeats() as f64;
+    meter.take()?;
+    meter.time(true);
+    running.run()?;
+    let (count, spent) = meter.take()?;
+    let spent = spent / program.repeats() as f64;
+    let (share, count) = (100.0 * spent / total, count / program.repeats());
+    let chosen = products.chosen();
+    println!("{name:<10} {total:>12.3} {spent:>12.3} {share:>7.0}% {count:>9} {chosen}");
+    running.result()
 }

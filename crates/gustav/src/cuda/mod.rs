@@ -31,6 +31,10 @@ mod trial;
 mod tune;
 mod upload;
 
+pub use gustav_cuda::Device as CudaDevice;
+pub use gustav_cuda::foreign::{KeptContext, drop_of_graphs};
+pub use gustav_cuda::jit::search_in as search_nvrtc_in;
+pub use gustav_cuda::memory::ordinal_of;
 pub use gustav_cuda::{
     Call, DeviceBuffer, DeviceCsr, DeviceDense, DevicePattern, DeviceSliceMut, DeviceValues,
     DeviceWinners, DeviceWinnersMut, Entries, Event, Graph, PinnedBuffer, Probe, Profile,

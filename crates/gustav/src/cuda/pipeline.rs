@@ -2,7 +2,7 @@
 
 use gustav_core::{DenseView, Error, Result, Scalar};
 use gustav_cpu::Threads;
-use gustav_cpu::dense::{Room, compress};
+use gustav_cpu::dense::{CsrRowsMut, compress};
 use gustav_cuda::spgemm::pipeline::{Block, Config, Pipeline, Stage};
 
 use super::{DeviceDense, PinnedBuffer};
@@ -59,7 +59,7 @@ impl<T: Scalar> PipelinePlan<T> {
         }
         let convert = |dense: DenseView<'_, T>, block: Block<'_, T>| {
             let Block { rows, first, offsets, indices, values } = block;
-            compress(&self.threads, dense, rows, first, Room { offsets, indices, values })
+            compress(&self.threads, dense, rows, first, CsrRowsMut { offsets, indices, values })
         };
         let mut of_b = |block: Block<'_, T>| convert(b, block);
         let mut of_a = |block: Block<'_, T>| convert(a, block);

@@ -1,6 +1,7 @@
-//! Matrices of other crates, read and written in place.
+//! Matrices of other crates and tensors of other libraries, read and written in place.
 //!
-//! Each crate has a feature and a module of its name, off by default:
+//! [`dlpack`] has the structs that libraries of C and C++ exchange. Each crate of Rust has a feature and a
+//! module of its name, off by default:
 //!
 //! | feature | read in place | product |
 //! |---|---|---|
@@ -18,6 +19,7 @@
 //! A matrix in CSC is the transpose of one in CSR: multiply with
 //! [`CscView::transpose`](crate::CscView::transpose) and `transpose(true)`.
 
+pub mod dlpack;
 #[cfg(feature = "faer")]
 pub mod faer;
 #[cfg(feature = "nalgebra-sparse")]
@@ -29,7 +31,6 @@ pub mod sprs;
 
 #[cfg(any(feature = "sprs", feature = "nalgebra-sparse", feature = "faer"))]
 mod indices;
-#[cfg(any(feature = "ndarray", feature = "faer"))]
 mod strides;
 
 #[cfg(any(feature = "sprs", feature = "nalgebra-sparse", feature = "faer"))]

@@ -1,4 +1,4 @@
-//! Every rival on five folds of the sources.
+//! Five-fold cross-validation of every rival over the sources.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use rayon::prelude::*;
 use super::Progress;
 use super::rivals::{First, Simulation, networks, suffix};
 
-/// Every rival on every fold; networks see so many values each.
+/// Every rival on every fold; `seen` are the numbers of features of the networks.
 pub(super) fn over(
     table: &Table,
     seen: &[usize],

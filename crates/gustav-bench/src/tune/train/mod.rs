@@ -1,4 +1,4 @@
-//! Networks and their rivals: trained on what was measured, and tested on held-out sources.
+//! Networks and their rivals: trained on records, and tested on held-out sources.
 
 mod folds;
 mod rivals;
@@ -19,7 +19,7 @@ use super::{PassCallback, TuneArgs, TuneReport, Tuned};
 use crate::listing;
 use crate::workload::Workload;
 
-/// What [`train_predictor`](super::train_predictor) does.
+/// Implements [`train_predictor`](super::train_predictor).
 pub(super) fn rivals(args: &TuneArgs, callback: &mut PassCallback<'_>) -> Result<Tuned> {
     let (suite, candidates, columns) = args.asked()?;
     let records = read_records(&args.bench.record)?;
@@ -111,7 +111,7 @@ pub(super) fn rivals(args: &TuneArgs, callback: &mut PassCallback<'_>) -> Result
     Ok(Tuned { model, report })
 }
 
-/// Counts passes over training sets.
+/// Counts epochs.
 struct Progress<'t, 'a> {
     callback: Mutex<(&'t mut PassCallback<'a>, usize)>,
     of: usize,
@@ -122,7 +122,7 @@ impl<'t, 'a> Progress<'t, 'a> {
         Progress { callback: Mutex::new((callback, 0)), of }
     }
 
-    /// A network has done a pass.
+    /// Counts an epoch of a network.
     fn pass(&self, network: &str) {
         if let Ok(mut callback) = self.callback.lock() {
             let (callback, done) = &mut *callback;
@@ -142,7 +142,7 @@ fn percent_errors(table: &Table, model: &Model) -> Vec<f64> {
     table.cases().iter().flat_map(of).collect()
 }
 
-/// The latest times of all candidates, measured together on a matrix.
+/// The latest times of all candidates on a matrix, measured in the same rounds.
 fn times(
     records: &[Record],
     matrix: &str,
@@ -196,7 +196,7 @@ mod tests {
                 let case = gustav_report::Case::new(matrix, Operation::Spmm, 64, DType::F32);
                 let mut r = Record::blank(case);
                 (r.engine, r.algorithm) = ("gustav".into(), algorithm.clone());
-                // DCSR wins where many rows are empty, and misses one matrix.
+                // DCSR is fastest if many rows are empty, and has no time on one matrix.
                 let fast = (algorithm == "dcsr") == matrix.starts_with("empty");
                 r.execute_ms = Some(if fast { 1.0 } else { 2.0 } + j as f64 / 10.0);
                 r.group = k as u64;
@@ -216,19 +216,20 @@ mod tests {
         let mut calls = Vec::new();
         let mut tell = |_: &str, done: usize, of: usize| calls.push((done, of));
         let tuned = train_predictor(&args, &mut tell).expect("a model");
-        // Three goals seen in three ways, once and over five folds, and eight sizes.
+        // Three goals with three sets of features, once and over five folds, and eight sizes.
         let passes = 10 * (3 * 3 * 6 + 8);
         assert!(calls.into_iter().eq((1..=passes).map(|done| (done, passes))));
         let TuneReport { device, columns, matrices, left_out, rivals, .. } = &tuned.report;
         assert_eq!((device.as_str(), *columns), ("a GPU", 64));
         assert_eq!(left_out.len(), all.len() - (generated.len() - 1));
         assert_eq!(matrices.0 + matrices.1, generated.len() - 1);
-        // Networks of three views, trees of two, the simulation and the first candidate.
+        // Networks with three sets of features, trees with two, the simulation and the first
+        // candidate.
         assert_eq!(rivals.len(), 9 + 2 + 2);
         let folds = &tuned.report.folds;
         assert!(folds.keys().eq(rivals.keys()));
         assert!(folds.values().all(|f| f.cases == matrices.0 + matrices.1));
-        // A guard never loses more than either of the two it chooses between.
+        // The bound is at most the loss of either of the two.
         let first = &folds["first"];
         for f in folds.values() {
             for alone in [f, first] {

@@ -1,19 +1,19 @@
-//! What a predictor is compared with, by name.
+//! The rivals of a predictor, by name.
 
 use std::cmp::Ordering;
 
 use gustav_plan::Features;
 use gustav_plan::predictor::{Inputs, Kind, Selector, Training};
 
-// What networks learn: times, the fastest candidate, what each candidate loses.
+// Training goals: times, the fastest candidate, the loss of each candidate.
 pub(super) const GOALS: [&str; 3] = ["regression", "softmax", "softmax of losses"];
-// Values that networks see, beside all where costs are simulated.
+// Numbers of features of networks, without simulated costs.
 pub(super) const INPUTS: [usize; 2] = [Features::COUNT, Features::MATRIX_ONLY];
 // Hidden layers that the study of row permutations compares (its figure 15).
 pub(super) const TOPOLOGIES: [&[usize]; 8] =
     [&[16], &[32], &[64], &[128], &[32, 16], &[64, 32], &[128, 64], &[64, 32, 16]];
 
-/// Name and training of every network: each goal, seeing so many values each.
+/// Name and training of every network: each goal with each number of features in `seen`.
 pub(super) fn networks(seen: &[usize], training: &Training) -> Vec<(String, Training)> {
     let network = |goal: &str, inputs: usize| {
         (format!("{goal}{}", suffix(inputs)), Training { inputs, ..towards(goal, training) })
@@ -30,7 +30,7 @@ fn towards(goal: &str, training: &Training) -> Training {
     }
 }
 
-/// What a rival's name says of how much it sees.
+/// The suffix of a rival's name for its number of features.
 pub(super) fn suffix(inputs: usize) -> &'static str {
     match inputs.cmp(&Features::COUNT) {
         Ordering::Less => ", matrix-only",

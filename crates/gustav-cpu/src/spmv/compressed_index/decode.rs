@@ -1,4 +1,4 @@
-//! Columns read back one by one, to compare with those that were written.
+//! A decoder for tests: columns are decoded one by one and compared with the original ones.
 
 use gustav_core::{Csr, Index};
 use proptest::prelude::*;
@@ -63,7 +63,7 @@ fn columns<O: Index>(
     }
 }
 
-/// Where the codes of a row of slices stand, from the segment's first code on.
+/// Positions of the codes of a row of slices, relative to the segment's first code.
 fn slice<O: Index>(
     segment: &Segment,
     pattern: Pattern<'_, O>,
@@ -75,7 +75,8 @@ fn slice<O: Index>(
     (before * width + place % width..).step_by(width)
 }
 
-/// Stretches of rows of one kind: empty, shifts, runs, rows alike, even or random ones.
+/// Groups of rows of one kind: empty, shifts, consecutive columns, equal rows, rows of one length,
+/// random rows.
 fn pattern() -> impl Strategy<Value = Csr<f32, u32, u32>> {
     let stretch = (0..6usize, 1..80usize, 1..40usize, any::<u32>());
     (proptest::collection::vec(stretch, 0..8), prop_oneof![Just(300usize), Just(200_000)]).prop_map(

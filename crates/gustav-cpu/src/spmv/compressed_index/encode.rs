@@ -1,4 +1,4 @@
-//! How columns are written down: by segments of consecutive rows, each in its own way.
+//! The encoding of columns: segments of consecutive rows, each with a code of its own.
 
 use std::ops::Range;
 
@@ -38,36 +38,36 @@ impl<O: Index> Pattern<'_, O> {
     }
 }
 
-/// Consecutive rows whose columns are written in one way.
+/// Consecutive rows whose columns are encoded in the same way.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Segment {
     pub(super) rows: Range<usize>,
     pub(super) code: Code,
 }
 
-/// How the columns of a segment are written.
+/// The encoding of the columns of a segment.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Code {
-    /// Every row has its columns at the same distances from the row's own number: `len`
-    /// distances from `first` in [`Encoded::distances`]. Grids and bands.
+    /// Every row has its columns at the same distances from the row's own number: `len` distances
+    /// from position `first` of [`Encoded::distances`]. For grids and bands.
     Shift { first: usize, len: usize },
-    /// Windows of [`Limits::width`] columns: two 16-bit codes each, the first column less
-    /// `base`, and a mask of the columns that are there; a row's windows hold its entries in
-    /// order. They start at code `first`. Nearly full rows; with `runs`, every mask is a run of
-    /// ones: dense blocks.
+    /// Windows of [`Limits::width`] columns: two 16-bit codes each, the first column minus `base`
+    /// and a mask of the columns that are stored; a row's windows hold its entries in order. They
+    /// start at code `first`. For nearly full rows. With `runs`, the columns of every window are
+    /// consecutive: dense blocks.
     Windows { first: usize, base: usize, runs: bool },
-    /// Each entry's column less `base`, at the entry's own position in the codes.
+    /// The column of each entry minus `base`, at the position of the entry in [`Encoded::codes`].
     Narrow { base: usize, walk: Walk },
     /// The caller's own indices.
     Plain { walk: Walk },
-    /// Slices of [`Limits::width`] rows, of each the first columns of all its rows together, then
-    /// the second ones, and so on; a row that has ended has column `base` and is left out. `len`
-    /// columns less `base` from `first` in [`Encoded::narrow`] or [`Encoded::wide`]. Short rows
-    /// of like length, in whatever order their columns are (cf. SELL-C-σ: Kreutzer et al. 2014).
+    /// Slices of [`Limits::width`] rows: of each slice the first columns of all its rows, then the
+    /// second ones, and so on, padded with `base`, which is masked out. `len` columns minus `base`
+    /// from position `first` of [`Encoded::narrow`] or [`Encoded::wide`]. For short rows of similar
+    /// length, whatever the order of their columns (cf. SELL-C-σ: Kreutzer et al. 2014).
     Slices { first: usize, len: usize, base: usize, narrow: bool },
 }
 
-/// How the entries of a segment are taken.
+/// The order in which a kernel processes the entries of a segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Walk {
     /// A row at a time.
@@ -78,23 +78,23 @@ pub(super) enum Walk {
     Flat,
 }
 
-/// The columns of a matrix, written down.
+/// The encoded columns of a matrix.
 #[derive(Debug)]
 pub(super) struct Encoded {
     segments: Vec<Segment>,
-    /// Ends of the segments of each partition.
+    /// For each partition the end of its segments.
     partitions: Vec<usize>,
     pub(super) codes: Buffer<u16>,
-    /// Columns of slices that lie close together.
+    /// Columns of slices with 16-bit codes.
     pub(super) narrow: Buffer<u16>,
     /// Columns of the other slices.
     pub(super) wide: Buffer<u32>,
     pub(super) distances: Vec<isize>,
-    /// For segments walked flat. Bit k: entry k is the last of its row.
+    /// For [`Walk::Flat`]. Bit k: entry k is the last of its row.
     pub(super) last: Buffer<u8>,
-    /// For segments walked flat. Bit r: row r has entries.
+    /// For [`Walk::Flat`]. Bit r: row r has entries.
     pub(super) filled: Buffer<u8>,
-    /// For rows taken together. Bit r: row r has the columns of row r - 1.
+    /// For [`Walk::Alike`]. Bit r: row r has the columns of row r - 1.
     pub(super) alike: Buffer<u8>,
 }
 
@@ -129,17 +129,17 @@ impl Encoded {
         }
         let nnz = a.indices.len();
         let any = |is: fn(&Code) -> bool| segments.iter().any(|s| is(&s.code));
-        let room = |needed: bool, len: usize| if needed { len } else { 0 };
+        let len_if = |needed: bool, len: usize| if needed { len } else { 0 };
         let coded = any(|code| matches!(code, Code::Windows { .. } | Code::Narrow { .. }));
         let flat = any(|code| code.walk() == Some(Walk::Flat));
         let alike = any(|code| code.walk() == Some(Walk::Alike));
         let mut encoded = Encoded {
-            codes: Buffer::zeroed(room(coded, nnz), "index codes")?,
+            codes: Buffer::zeroed(len_if(coded, nnz), "index codes")?,
             narrow: Buffer::zeroed(narrow, "index codes of slices")?,
             wide: Buffer::zeroed(wide, "wide index codes of slices")?,
-            last: Buffer::zeroed(room(flat, nnz / 8 + SPARE), "row ends")?,
-            filled: Buffer::zeroed(room(flat, a.nrows() / 8 + SPARE), "filled rows")?,
-            alike: Buffer::zeroed(room(alike, a.nrows() / 8 + SPARE), "rows alike")?,
+            last: Buffer::zeroed(len_if(flat, nnz / 8 + SPARE), "row ends")?,
+            filled: Buffer::zeroed(len_if(flat, a.nrows() / 8 + SPARE), "filled rows")?,
+            alike: Buffer::zeroed(len_if(alike, a.nrows() / 8 + SPARE), "rows alike")?,
             segments,
             partitions: ends,
             distances,
@@ -219,25 +219,26 @@ impl Element for u32 {
     }
 }
 
-/// Writes the codes of the segments that have a `place` here, places in order.
+/// Writes the codes of the segments for which `range` returns their range in `codes`; ranges
+/// ascend.
 fn write<O: Index, E: Element>(
     a: &Pattern<'_, O>,
     segments: &[Segment],
     width: usize,
-    place: impl Fn(&Segment) -> Option<Range<usize>>,
+    range: impl Fn(&Segment) -> Option<Range<usize>>,
     codes: &mut [E],
 ) {
     let (mut rest, mut at) = (codes, 0);
-    let mut pieces = Vec::new();
+    let mut outputs = Vec::new();
     for segment in segments {
-        let Some(place) = place(segment) else { continue };
+        let Some(range) = range(segment) else { continue };
         let codes;
-        (_, rest) = rest.split_at_mut(place.start - at);
-        (codes, rest) = rest.split_at_mut(place.len());
-        at = place.end;
-        pieces.push((segment, codes));
+        (_, rest) = rest.split_at_mut(range.start - at);
+        (codes, rest) = rest.split_at_mut(range.len());
+        at = range.end;
+        outputs.push((segment, codes));
     }
-    parallel::each_mut(&mut pieces, 16, |_, (segment, codes)| match segment.code {
+    parallel::each_mut(&mut outputs, 16, |_, (segment, codes)| match segment.code {
         Code::Narrow { base, .. } => {
             for (code, column) in codes.iter_mut().zip(&a.indices[a.entries(&segment.rows)]) {
                 *code = E::from(column.to_usize() - base);

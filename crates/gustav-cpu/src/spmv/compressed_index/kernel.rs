@@ -1,4 +1,4 @@
-//! The vector kernels: one for each way that columns are written.
+//! The vector kernels: one for each encoding of columns.
 
 use std::ops::Range;
 
@@ -14,7 +14,7 @@ use crate::spmv::epilogue::Finish;
 use crate::spmv::lanes::MaskLanes;
 use crate::spmv::lanes::{AHEAD, Element, Kernel, Lanes};
 
-/// One partition of the rows of a compressed matrix, the operands, and who takes the sums.
+/// One partition of the rows of a compressed matrix, the operands, and the epilogue.
 pub(crate) struct Part<'a, E> {
     pub(crate) columns: &'a super::Columns,
     pub(crate) partition: usize,
@@ -24,7 +24,7 @@ pub(crate) struct Part<'a, E> {
     pub(crate) finish: Finish<E>,
 }
 
-/// The same as kernels see it.
+/// The same, with the type of the row offsets.
 pub(crate) struct Partition<'a, E, O> {
     pub(super) encoded: &'a Encoded,
     pub(super) partition: usize,
@@ -124,7 +124,7 @@ impl<E: Element, O: Index> Partition<'_, E, O> {
                 Code::Narrow { base, .. } => {
                     self.rows::<V, _>(rows, Narrow::new(&self.encoded.codes, self.x, base));
                 }
-                // Windows and slices are made for lanes with masks only.
+                // Windows and slices are encoded only for lanes with masks.
                 Code::Plain { .. } | Code::Windows { .. } | Code::Slices { .. } => {
                     self.rows::<V, _>(rows, Plain { indices: self.indices, x: self.x });
                 }
@@ -187,12 +187,12 @@ impl<E: Element, O: Index> Partition<'_, E, O> {
     }
 }
 
-/// Where the columns of entries stand, and x.
+/// The columns of entries in one encoding, and x.
 pub(super) trait Columns<E>: Copy {
     /// x at the columns of the entries from `k` on.
     unsafe fn gather<V: Lanes<Elem = E>>(self, k: usize) -> V;
     unsafe fn gather_first<V: Lanes<Elem = E>>(self, k: usize, n: usize) -> V;
-    /// Asks for the columns of entries well behind `k`.
+    /// Prefetches the columns of entries well after `k`.
     fn fetch<V: Lanes>(self, k: usize);
     #[cfg(target_arch = "x86_64")]
     unsafe fn gather_mask<V: MaskLanes<Elem = E>>(self, k: usize, mask: u32) -> V;

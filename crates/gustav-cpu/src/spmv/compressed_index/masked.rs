@@ -13,8 +13,8 @@ use crate::spmv::lanes::{AHEAD, Element, MaskLanes};
 const LANES: usize = 16;
 const LINE: usize = 64;
 
-/// Rows of one shape, as vectors over rows: lane k is row k, x is read in order, the columns of
-/// the values are turned into vectors on the way.
+/// Rows of a shift segment, a vector of rows at a time: lane k is row k, x is read in order, and
+/// values are transposed in registers.
 ///
 /// # Safety
 /// The rows are a shift segment of the pattern, `distances` its distances.
@@ -50,7 +50,7 @@ pub(super) unsafe fn shift<V: MaskLanes<Elem: Element>, O: Index>(
             let values = partition.values.as_ptr().add(at);
             let fits = at + (V::N - 1) * len + V::COLUMNS.max(len) <= partition.values.len();
             let sums =
-                if fits { turned::<V>(values, len, x) } else { strided::<V>(values, len, x) };
+                if fits { transposed::<V>(values, len, x) } else { strided::<V>(values, len, x) };
             partition.finish.first(row, sums, V::N);
         }
         at += V::N * len;
@@ -59,7 +59,11 @@ pub(super) unsafe fn shift<V: MaskLanes<Elem: Element>, O: Index>(
 
 /// The sums of a vector of rows of `len` values.
 #[inline(always)]
-unsafe fn turned<V: MaskLanes>(values: *const V::Elem, len: usize, x: impl Fn(usize) -> V) -> V {
+unsafe fn transposed<V: MaskLanes>(
+    values: *const V::Elem,
+    len: usize,
+    x: impl Fn(usize) -> V,
+) -> V {
     // SAFETY: the caller checked that these reads lie in the values.
     unsafe {
         let whole = len / V::COLUMNS * V::COLUMNS;
@@ -73,7 +77,7 @@ unsafe fn turned<V: MaskLanes>(values: *const V::Elem, len: usize, x: impl Fn(us
         }
         let left = len - whole;
         if left > 0 {
-            // The last columns of the row, of which the first `skip` have been added already.
+            // The last columns of the row; the first `skip` of them have been added already.
             let skip = if whole > 0 { V::COLUMNS - left } else { 0 };
             fetch::<V>(values.wrapping_add(whole * V::N));
             let columns = V::columns(|row| values.add(row * len + whole - skip));
@@ -87,7 +91,7 @@ unsafe fn turned<V: MaskLanes>(values: *const V::Elem, len: usize, x: impl Fn(us
     }
 }
 
-/// Asks for as many values, well behind `values`, as a vector of columns has.
+/// Prefetches as many values, well after `values`, as a vector of columns has.
 #[inline(always)]
 pub(super) fn fetch<V: MaskLanes>(values: *const V::Elem) {
     for k in (0..V::N * V::COLUMNS).step_by(LINE / size_of::<V::Elem>()) {
@@ -95,7 +99,8 @@ pub(super) fn fetch<V: MaskLanes>(values: *const V::Elem) {
     }
 }
 
-/// The same one value at a time: for the last rows of a matrix.
+/// The same one value at a time: for the last rows of a matrix, where whole vectors would read past
+/// the end.
 #[inline(always)]
 unsafe fn strided<V: MaskLanes>(values: *const V::Elem, len: usize, x: impl Fn(usize) -> V) -> V {
     // SAFETY: there are `V::N * len` values.
@@ -112,8 +117,8 @@ unsafe fn strided<V: MaskLanes>(values: *const V::Elem, len: usize, x: impl Fn(u
     }
 }
 
-/// Rows as windows of columns: values spread by the mask (or as they are, when the windows are
-/// runs), x read in order.
+/// Rows as windows of columns: the mask expands values to lanes (not needed when the windows are
+/// runs), and x is read in order.
 ///
 /// # Safety
 /// The rows are a segment of windows of the pattern.
@@ -153,7 +158,7 @@ pub(super) unsafe fn windows<V: MaskLanes<Elem: Element>, O: Index, const RUNS: 
 /// Neighbouring rows with the same columns together, up to four: one gather for all.
 ///
 /// # Safety
-/// The rows are a segment of the pattern that is walked so.
+/// The rows are a segment of the pattern with [`Walk::Alike`].
 #[inline(always)]
 pub(super) unsafe fn alike<V: MaskLanes<Elem: Element>, O: Index, C: Columns<V::Elem>>(
     partition: &Partition<'_, V::Elem, O>,
@@ -223,15 +228,15 @@ unsafe fn together<V: MaskLanes<Elem: Element>, O: Index, C: Columns<V::Elem>, c
 /// 25 bits or more of a bitmap, from bit `at` on.
 ///
 /// # Safety
-/// Four bytes from that of `at` on are there.
+/// The map has four bytes from that of bit `at` on.
 #[inline(always)]
 unsafe fn bits(map: &[u8], at: usize) -> u32 {
     // SAFETY: promised by the caller.
     unsafe { map.as_ptr().add(at / 8).cast::<u32>().read_unaligned() >> (at % 8) }
 }
 
-/// Entries a vector at a time, whatever rows they belong to: a segmented sum within the vector,
-/// what is open at its end is carried to the next.
+/// Entries a vector at a time, whatever rows they belong to: a segmented sum within the vector; the
+/// sum of a row that does not end in it is carried to the next vector.
 ///
 /// # Safety
 /// The rows are a flat segment of the pattern, at most [`ROWS`] of them.
@@ -246,8 +251,8 @@ pub(super) unsafe fn flat<V: MaskLanes<Elem: Element>, O: Index, C: Columns<V::E
     let mut sums = MaybeUninit::<[V::Elem; ROWS + LANES]>::uninit();
     let sums = sums.as_mut_ptr().cast::<V::Elem>();
     let all = (1u32 << V::N) - 1;
-    // SAFETY: vectors are cut to the entries of the segment; every sum but the spare ones behind
-    // is written before it is read, as there are as many as rows with entries.
+    // SAFETY: vectors are masked to the entries of the segment; there are as many sums as rows with
+    // entries, so every sum but the padding is written before it is read.
     unsafe {
         let mut filled = 0;
         let mut carry = V::zero();
@@ -270,7 +275,7 @@ pub(super) unsafe fn flat<V: MaskLanes<Elem: Element>, O: Index, C: Columns<V::E
                 let value = V::load_mask(partition.values.as_ptr().wrapping_add(k), mask);
                 value.mul_add(columns.gather_mask::<V>(k, mask), V::zero())
             };
-            // Lanes whose row goes on from the lane before; then 2, 4 and 8 lanes before.
+            // Lanes of the same row as the lane before; then as 2, 4 and 8 lanes before.
             let one = !(ends << 1) & !1;
             let two = one & (one << 1);
             let four = two & (two << 2);
@@ -280,11 +285,11 @@ pub(super) unsafe fn flat<V: MaskLanes<Elem: Element>, O: Index, C: Columns<V::E
             if V::N > 8 {
                 sum = sum.add_earlier::<3>(four & (four << 4));
             }
-            // The lanes of the row that was open: up to the first end.
+            // The lanes of the carried row: up to the first end.
             sum = sum.add_mask(carry, ends ^ ends.wrapping_sub(1));
             sum.compress(sums.add(filled), ends);
             filled += ends.count_ones() as usize;
-            // All lanes, or none when the last one ends a row.
+            // The last lane's sum, or zero if it ends a row.
             carry = sum.splat_last((ends >> (V::N - 1)).wrapping_sub(1));
             k += V::N;
         }

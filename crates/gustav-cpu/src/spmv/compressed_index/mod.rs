@@ -1,11 +1,11 @@
-//! `compressed-index` (ours): the plan writes the column indices down in fewer bytes; values
-//! stay where the caller holds them.
+//! `compressed-index` (ours): the plan encodes the column indices in fewer bytes; values stay in
+//! the caller's array.
 //!
-//! SpMV reads a value and an index for every entry and does next to nothing with them, so the
-//! bytes of the index, and the gather that needs it, are what there is to save. Segments of
-//! rows are written each in its own way (see [`encode::Code`]): a grid's rows need no index at
-//! all and are multiplied a vector of rows at a time, runs of columns need a mask for a whole
-//! vector and no gather, the rest takes 16 bits where its columns lie close enough.
+//! SpMV reads a value and an index for every entry and computes little with them, so it is bound by
+//! these reads and by the gather of x; the index bytes and the gather can be saved. Each segment of
+//! rows has its own encoding (see [`encode::Code`]): rows of a grid need no index and are
+//! multiplied a vector of rows at a time; consecutive columns need one mask for a whole vector and
+//! no gather; other rows take 16 bits for an index where their columns lie close enough.
 
 #[cfg(test)]
 mod decode;
@@ -36,8 +36,8 @@ pub(crate) struct Compressed<A> {
     pub(crate) columns: Columns,
 }
 
-/// The pattern in fewer bytes, with offsets of its own: what the kernels read is bounded by what
-/// the plan holds, whatever matrix of the planned size they are given.
+/// The encoded pattern, with a copy of the offsets: all bounds of the kernels' reads are in the
+/// plan, whatever matrix of the planned size they receive.
 pub(crate) struct Columns {
     offsets: Offsets,
     encoded: Encoded,
@@ -50,7 +50,7 @@ enum Offsets {
 }
 
 impl<A: Arith> Compressed<A> {
-    /// Writes down the pattern for values of type `dtype` (f32 or f64) and the vectors of `isa`, in
+    /// Encodes the pattern for values of type `dtype` (f32 or f64) and the vectors of `isa`, in
     /// partitions for `threads` threads.
     pub(crate) fn new(
         offsets: IndexSlice<'_>,
@@ -111,7 +111,8 @@ impl Columns {
     /// 32-bit column indices.
     ///
     /// # Safety
-    /// The rows are in `y`, and no other thread touches them meanwhile; `isa` is there.
+    /// The rows are in bounds of `y`, no other thread accesses them during the call, and `isa` is
+    /// available.
     pub(crate) unsafe fn multiply<T: Scalar, I: Index, S: Ops<T::Accum>>(
         &self,
         isa: Isa,

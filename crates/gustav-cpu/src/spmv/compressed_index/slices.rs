@@ -1,5 +1,5 @@
-//! Rows in slices, as vectors over rows: lane k is row k, rows that have ended are masked out.
-//! Values stay where they are and are turned on the way.
+//! Rows in slices, a vector of rows at a time: lane k is row k, rows that have ended are masked
+//! out. Values stay in CSR order and are transposed in registers.
 
 use std::ops::Range;
 
@@ -12,7 +12,7 @@ use crate::spmv::lanes::{Element, MaskLanes};
 // Lanes of the widest vector.
 const LANES: usize = 16;
 
-/// The sums of a segment of slices, whose `columns` stand at the places of its codes.
+/// The sums of a segment of slices; `columns` decodes its codes.
 ///
 /// # Safety
 /// The rows are a segment of slices of the pattern.
@@ -25,7 +25,8 @@ pub(super) unsafe fn slices<V: MaskLanes<Elem: Element>, O: Index, C: Columns<V:
     let (mut row, mut code) = (rows.start, 0);
     while row < rows.end {
         let n = (rows.end - row).min(V::N);
-        // SAFETY: the rows are of the pattern, and y's; codes are those of the slices in turn.
+        // SAFETY: the rows are in bounds of the pattern and of y; the codes of the slices follow
+        // one another.
         unsafe {
             let offsets = partition.offsets.get_unchecked(row..=row + n);
             let (sums, len) = if n == V::N {
@@ -56,19 +57,20 @@ unsafe fn slice<V: MaskLanes, O: Index, C: Columns<V::Elem>>(
         for lane in 0..n {
             lengths[lane] = start(lane + 1).wrapping_sub(start(lane)) as u32;
         }
-        // Vectors of columns may be longer than a row: the last one must still lie in the array.
+        // A vector of columns may be longer than a row; the last one must still be within the
+        // array.
         let longest = V::longest(&lengths);
         let fits = start(n - 1) + longest.next_multiple_of(V::COLUMNS) <= values.len();
         let mut sums = [V::zero(); 2];
         let mut j = 0;
         while j < longest {
             fetch::<V>(values.as_ptr().wrapping_add(start(0) + j * V::N));
-            let turned = if fits {
+            let transposed = if fits {
                 V::columns(|lane| values.as_ptr().add(start(lane.min(n - 1)) + j))
             } else {
                 at_the_end::<V>(values, |lane| start(lane.min(n - 1)) + j)
             };
-            for (k, value) in turned.as_ref().iter().enumerate() {
+            for (k, value) in transposed.as_ref().iter().enumerate() {
                 if j + k < longest {
                     let at = code + (j + k) * V::N;
                     columns.fetch::<V>(at);
@@ -82,7 +84,7 @@ unsafe fn slice<V: MaskLanes, O: Index, C: Columns<V::Elem>>(
     }
 }
 
-/// The columns of rows that end near the end of the array.
+/// The columns of rows near the end of the array, where whole vectors would read past it.
 #[inline(always)]
 unsafe fn at_the_end<V: MaskLanes>(
     values: &[V::Elem],

@@ -1,4 +1,4 @@
-//! Which way to write the columns of which rows.
+//! Chooses an encoding for the columns of each segment of rows.
 
 use std::ops::Range;
 
@@ -6,39 +6,39 @@ use gustav_core::Index;
 
 use super::encode::{Code, Pattern, Segment, Walk};
 
-/// What the kernels of an instruction set can do.
+/// Capabilities of the kernels of an instruction set.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
     /// Columns of a window: the lanes of a vector.
     pub(super) width: usize,
-    /// Whether masks can spread values over windows, and sum vectors that hold many rows.
+    /// Whether masks are available, to expand values over windows and to sum vectors that hold many
+    /// rows.
     pub(super) masks: bool,
 }
 
-/// Most rows of a segment that is no shift: bounds the sums that a flat walk holds back.
+/// Most rows of a segment other than a shift: bounds the array of sums of [`Walk::Flat`].
 pub(super) const ROWS: usize = 512;
 const NARROW: usize = 1 << 16;
 
-/// What a kernel takes for a part of its work, in cycles, as measured on one AVX-512 machine:
-/// only the ratios count.
+/// Cost of parts of the kernels in cycles, measured on one AVX-512 machine; only the ratios matter.
 struct Cost;
 
 impl Cost {
     const ROW: usize = 10;
-    /// A row of windows, whose number is hard to foresee for the processor.
+    /// A row of windows: the end of its loop is hard to predict for the processor.
     const WINDOWS: usize = 15;
     const RUN: usize = 7;
     const WINDOW: usize = 7;
     /// A slice, however short its rows.
     const SLICE: usize = 20;
-    /// Finding out how many rows are alike.
+    /// Counting how many rows are alike.
     const ALIKE: usize = 12;
-    /// A vector of entries: a gather for f32 and f64 is as long as its lanes.
+    /// A vector of entries: a gather takes about a cycle per lane.
     const fn gather(width: usize) -> usize {
         width + 2
     }
-    /// Turning a vector of values: a register holds fewer columns of longer ones.
-    const fn turn(width: usize) -> usize {
+    /// Transposing a vector of values: a register holds fewer columns when it has fewer lanes.
+    const fn transpose(width: usize) -> usize {
         48 / width
     }
     const fn flat(width: usize) -> usize {
@@ -46,7 +46,8 @@ impl Cost {
     }
 }
 
-/// The segments of `rows`: shifts first, the rest by cost. Distances of shifts come with them.
+/// The segments of `rows`, with the distances of shifts: shifts where there are any, the cheapest
+/// encoding for other rows.
 pub(super) fn survey<O: Index>(
     a: &Pattern<'_, O>,
     rows: Range<usize>,
@@ -60,7 +61,7 @@ pub(super) fn survey<O: Index>(
         while end < rows.end && shifted(a.row(end - 1), a.row(end)) {
             end += 1;
         }
-        // Whole vectors of rows; what is left over goes with the rows behind.
+        // Only whole vectors of rows; the remainder belongs to the next segment.
         end = row + (end - row) / limits.width * limits.width;
         if end > row && a.row_len(row) > 0 {
             others(a, open..row, limits, &mut found);
@@ -93,7 +94,7 @@ fn others<O: Index>(
     }
 }
 
-/// The cheapest way to write rows that are no shift.
+/// The cheapest encoding of rows that are not a shift.
 fn code<O: Index>(a: &Pattern<'_, O>, rows: Range<usize>, limits: Limits) -> Code {
     let Limits { width, masks } = limits;
     let entries = a.entries(&rows);
@@ -111,10 +112,10 @@ fn code<O: Index>(a: &Pattern<'_, O>, rows: Range<usize>, limits: Limits) -> Cod
             windows(a.row(row), width, true, |_, _| runs += 1);
             windows(a.row(row), width, false, |_, _| spread += 1);
         }
-        let ways = [(runs * Cost::RUN, runs, true), (spread * Cost::WINDOW, spread, false)];
-        let [run, window] = ways;
+        let options = [(runs * Cost::RUN, runs, true), (spread * Cost::WINDOW, spread, false)];
+        let [run, window] = options;
         let (best, count, runs) = if run.0 <= window.0 { run } else { window };
-        // Two codes for a window find room in place of its entries' only if there are two.
+        // A window's two codes replace the codes of its entries, so it needs two entries.
         if best + rows.len() * Cost::WINDOWS < cost && 2 * count <= entries.len() {
             return Code::Windows { first: entries.start, base, runs };
         }
@@ -129,7 +130,7 @@ fn code<O: Index>(a: &Pattern<'_, O>, rows: Range<usize>, limits: Limits) -> Cod
     }
 }
 
-/// How to take the entries one by one, and what it costs.
+/// The cheapest order of processing entries that have a code each, and its cost.
 fn walk<O: Index>(a: &Pattern<'_, O>, rows: Range<usize>, limits: Limits) -> (Walk, usize) {
     let vectors = |r: usize| a.row_len(r).div_ceil(limits.width);
     let (mut by_row, mut together, mut alike) = (0, 0, 0);
@@ -138,7 +139,7 @@ fn walk<O: Index>(a: &Pattern<'_, O>, rows: Range<usize>, limits: Limits) -> (Wa
         let gathers = vectors(row) * Cost::gather(limits.width);
         by_row += own + gathers;
         let same = row > rows.start && a.row(row - 1) == a.row(row);
-        // Of rows alike, every fourth begins a new group.
+        // Groups of rows alike have at most four.
         alike = if same { (alike + 1) % 4 } else { 0 };
         together += own + if alike == 0 { gathers + Cost::ALIKE } else { 0 };
     }
@@ -147,12 +148,12 @@ fn walk<O: Index>(a: &Pattern<'_, O>, rows: Range<usize>, limits: Limits) -> (Wa
     }
     let nnz = a.entries(&rows).len();
     let flat = nnz.div_ceil(limits.width) * Cost::flat(limits.width) + rows.len();
-    let ways = [(by_row, Walk::Rows), (together, Walk::Alike), (flat, Walk::Flat)];
-    let best = ways.into_iter().min_by_key(|way| way.0);
+    let options = [(by_row, Walk::Rows), (together, Walk::Alike), (flat, Walk::Flat)];
+    let best = options.into_iter().min_by_key(|option| option.0);
     best.map_or((Walk::Rows, by_row), |(cost, walk)| (walk, cost))
 }
 
-/// Rows in slices, where masks can leave out what pads them.
+/// The size and the cost of rows in slices; needs masks to leave out padding.
 #[derive(Clone, Copy)]
 struct Slices {
     codes: usize,
@@ -163,7 +164,8 @@ fn slices<O: Index>(a: &Pattern<'_, O>, rows: Range<usize>, limits: Limits) -> O
     let Limits { width, masks } = limits;
     let lengths = slice_lengths(a, &rows, width);
     let vectors: usize = lengths.clone().sum();
-    let cost = vectors * (Cost::gather(width) + Cost::turn(width)) + lengths.len() * Cost::SLICE;
+    let cost =
+        vectors * (Cost::gather(width) + Cost::transpose(width)) + lengths.len() * Cost::SLICE;
     (masks && !a.entries(&rows).is_empty()).then_some(Slices { codes: vectors * width, cost })
 }
 

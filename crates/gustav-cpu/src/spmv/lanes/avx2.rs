@@ -1,4 +1,4 @@
-//! AVX2 with FMA: partial vectors by mask vectors.
+//! AVX2 with FMA: mask vectors select the lanes of partial vectors.
 
 use std::arch::x86_64::*;
 
@@ -12,7 +12,7 @@ pub(super) unsafe fn run<E: Element, K: Kernel<E>>(kernel: K) -> K::Output {
     unsafe { kernel.run::<E::Avx2>() }
 }
 
-// Eight ones, then eight zeros: read at 8 - n, the first n lanes are on.
+// Eight ones, then eight zeros: a vector read at 8 - n selects the first n lanes.
 static MASK32: [i32; 16] = [-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0];
 static MASK64: [i64; 8] = [-1, -1, -1, -1, 0, 0, 0, 0];
 
@@ -41,7 +41,7 @@ unsafe fn padded<const N: usize>(from: *const u16, n: usize) -> [u16; N] {
     std::array::from_fn(|k| if k < n { unsafe { *from.add(k) } } else { 0 })
 }
 
-// SAFETY of every block below: `Lanes` demands the instruction set and the pointers.
+// SAFETY of every block below: `Lanes` requires the instruction set and valid pointers.
 impl Lanes for F32x8 {
     type Elem = f32;
     type Index = __m256i;

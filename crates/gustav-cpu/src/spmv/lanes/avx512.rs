@@ -1,4 +1,4 @@
-//! AVX-512: masks touch partial vectors.
+//! AVX-512: mask registers select the lanes of partial vectors.
 
 use std::arch::x86_64::*;
 
@@ -27,7 +27,7 @@ macro_rules! lanes {
             }
         }
 
-        // SAFETY of every block below: `Lanes` demands the instruction set and the pointers.
+        // SAFETY of every block below: `Lanes` requires the instruction set and valid pointers.
         impl Lanes for $name {
             type Elem = $elem;
             type Index = $index;
@@ -153,7 +153,7 @@ macro_rules! mask_lanes {
      $up:expr, $index_maskz:ident, $half_maskz:ident, $widen:ident, $mask_gather:ident,
      $scale:literal, $zero:ident, $transpose:ident, $mask_fma:ident, $lengths:ident,
      $longer:ident, $than:ident) => {
-        // SAFETY of every block below: `MaskLanes` demands the instruction set and the pointers.
+        // SAFETY of every block below: `MaskLanes` requires the instruction set and valid pointers.
         impl MaskLanes for $name {
             const COLUMNS: usize = $columns;
             type Columns = [Self; $columns];
@@ -305,7 +305,7 @@ mask_lanes!(
 /// Lanes moved up by `places` (1, 2, 4 or 8), zeros below.
 #[inline(always)]
 unsafe fn up_f32(v: __m512, places: usize) -> __m512 {
-    // SAFETY: called where AVX-512 is there.
+    // SAFETY: called where AVX-512 is available.
     unsafe {
         let (v, zero) = (_mm512_castps_si512(v), _mm512_setzero_si512());
         _mm512_castsi512_ps(match places {
@@ -320,7 +320,7 @@ unsafe fn up_f32(v: __m512, places: usize) -> __m512 {
 /// Lanes moved up by `places` (1, 2 or 4), zeros below.
 #[inline(always)]
 unsafe fn up_f64(v: __m512d, places: usize) -> __m512d {
-    // SAFETY: called where AVX-512 is there.
+    // SAFETY: called where AVX-512 is available.
     unsafe {
         let (v, zero) = (_mm512_castpd_si512(v), _mm512_setzero_si512());
         _mm512_castsi512_pd(match places {
@@ -335,7 +335,7 @@ unsafe fn up_f64(v: __m512d, places: usize) -> __m512d {
 /// transposition of 4 × 4 within quarters leaves the rows in order.
 #[inline(always)]
 unsafe fn columns_f32(row: impl Fn(usize) -> *const f32) -> [F32x16; 4] {
-    // SAFETY: called where AVX-512 is there, with rows readable for 4 values.
+    // SAFETY: called where AVX-512 is available, with rows readable for 4 values.
     unsafe {
         let rows = |k: usize| {
             let v = _mm512_castps128_ps512(_mm_loadu_ps(row(k)));
@@ -359,7 +359,7 @@ unsafe fn columns_f32(row: impl Fn(usize) -> *const f32) -> [F32x16; 4] {
 /// Two columns of eight rows, in the same way.
 #[inline(always)]
 unsafe fn columns_f64(row: impl Fn(usize) -> *const f64) -> [F64x8; 2] {
-    // SAFETY: called where AVX-512 is there, with rows readable for 2 values.
+    // SAFETY: called where AVX-512 is available, with rows readable for 2 values.
     unsafe {
         let rows = |k: usize| {
             let v = _mm512_castpd128_pd512(_mm_loadu_pd(row(k)));

@@ -1,4 +1,4 @@
-//! Vectors of one register, so that a kernel is written once for every instruction set.
+//! Vectors of one register. A kernel is written once with them, for all instruction sets.
 //!
 //! A kernel is a [`Kernel`] whose `run` is generic over [`Lanes`]; [`dispatch`] calls it inside
 //! a function compiled for the instruction set at hand, into which everything is inlined.
@@ -13,18 +13,19 @@ use gustav_core::Arith;
 
 use crate::arch::Isa;
 
-/// How far ahead of a stream [`Lanes::fetch`] looks, in bytes: streams of values, codes and
-/// rows taken together outrun the processor's own prefetch.
+/// How many bytes ahead kernels prefetch with [`Lanes::fetch`]: the hardware prefetcher does not
+/// keep up with this many streams of values and codes.
 pub(crate) const AHEAD: usize = 2048;
 
-/// A register of `N` sums. "First" variants touch `n` lanes only and leave zero in the others.
+/// A register of `N` sums. Methods ending in `_first` access the first `n` lanes only; the others
+/// are zero.
 ///
 /// # Safety
-/// Every method needs the instruction set of the implementing type; pointers must be readable
-/// for the lanes touched.
+/// Every method needs the instruction set of the implementing type; pointers must be readable for
+/// the lanes accessed.
 pub(crate) trait Lanes: Copy {
     type Elem: Arith;
-    /// As many 32-bit indices.
+    /// A register of `N` 32-bit indices.
     type Index: Copy;
     const N: usize;
 
@@ -37,7 +38,7 @@ pub(crate) trait Lanes: Copy {
     /// Sum of all lanes, in an order that depends on the type alone.
     unsafe fn sum(self) -> Self::Elem;
 
-    /// Asks for the cache line at `at`, which need not be readable.
+    /// Prefetches the cache line at `at`, which need not be readable.
     #[inline(always)]
     fn fetch<T>(_at: *const T) {}
 
@@ -50,13 +51,14 @@ pub(crate) trait Lanes: Copy {
     unsafe fn gather_first(from: *const Self::Elem, index: Self::Index, n: usize) -> Self;
 }
 
-/// Lanes with a mask register; bit `k` of a mask is lane `k`, lanes that are off are zero.
+/// Lanes with a mask register; bit `k` of a mask selects lane `k`; lanes that are not selected are
+/// zero.
 ///
 /// # Safety
 /// As [`Lanes`].
 #[cfg(target_arch = "x86_64")]
 pub(crate) trait MaskLanes: Lanes {
-    /// Columns that [`MaskLanes::columns`] reads: those of 16 bytes.
+    /// Columns that [`MaskLanes::columns`] reads: as many as 16 bytes hold.
     const COLUMNS: usize;
     /// `COLUMNS` vectors.
     type Columns: AsRef<[Self]>;
@@ -66,26 +68,26 @@ pub(crate) trait MaskLanes: Lanes {
     /// Stores the first `n` lanes.
     unsafe fn store_first(self, to: *mut Self::Elem, n: usize);
     unsafe fn load_mask(from: *const Self::Elem, mask: u32) -> Self;
-    /// The next values in memory go to the lanes that are on.
+    /// Loads consecutive values into the selected lanes.
     unsafe fn expand(from: *const Self::Elem, mask: u32) -> Self;
-    /// Stores the lanes that are on next to each other, and whatever behind them.
+    /// Stores the selected lanes contiguously, and unspecified values after them, a vector in all.
     unsafe fn compress(self, to: *mut Self::Elem, mask: u32);
-    /// Adds `other` to the lanes that are on.
+    /// Adds `other` to the selected lanes.
     unsafe fn add_mask(self, other: Self, mask: u32) -> Self;
-    /// The last lane in the lanes that are on.
+    /// The last lane, broadcast to the selected lanes.
     unsafe fn splat_last(self, mask: u32) -> Self;
-    /// Adds to each lane that is on the lane `1 << STEP` places before it.
+    /// Adds to each selected lane k the lane k - 2^`STEP`.
     unsafe fn add_earlier<const STEP: usize>(self, mask: u32) -> Self;
     unsafe fn index_u32_mask(from: *const u32, mask: u32) -> Self::Index;
     unsafe fn index_u16_mask(from: *const u16, mask: u32) -> Self::Index;
     unsafe fn gather_mask(from: *const Self::Elem, index: Self::Index, mask: u32) -> Self;
-    /// Adds `self * a` to the lanes of `b` that are on.
+    /// Adds `self * a` to the selected lanes of `b`.
     unsafe fn mul_add_mask(self, a: Self, b: Self, mask: u32) -> Self;
-    /// `COLUMNS` columns, lane k from what stands at `row(k)`.
+    /// `COLUMNS` columns of a block of rows: lane k is read from `row(k)`.
     unsafe fn columns(row: impl Fn(usize) -> *const Self::Elem) -> Self::Columns;
     /// The largest of the first `N` lengths, which are below 2^31.
     unsafe fn longest(lengths: &[u32; 16]) -> usize;
-    /// The lanes whose length is above `than`.
+    /// A mask of the lanes whose length exceeds `than`.
     unsafe fn longer(lengths: &[u32; 16], than: usize) -> u32;
 }
 
@@ -118,13 +120,13 @@ impl Element for f64 {
 /// A computation over any kind of lanes.
 pub(crate) trait Kernel<E: Element>: Sized {
     type Output;
-    /// Implementations are `#[inline(always)]`.
+    /// Runs the computation. Implementations are `#[inline(always)]`.
     ///
     /// # Safety
     /// The instruction set of `V` is there.
     unsafe fn run<V: Lanes<Elem = E>>(self) -> Self::Output;
 
-    /// The same for lanes with masks, where there is a better way.
+    /// The same for lanes with masks, overridden where masks allow a faster kernel.
     ///
     /// # Safety
     /// As [`Kernel::run`].
@@ -139,7 +141,7 @@ pub(crate) trait Kernel<E: Element>: Sized {
 /// Runs `kernel` with the lanes of `isa`.
 pub(crate) fn dispatch<E: Element, K: Kernel<E>>(isa: Isa, kernel: K) -> K::Output {
     match isa {
-        // SAFETY: plans refuse an instruction set that the machine does not have.
+        // SAFETY: plans reject an instruction set that the machine lacks.
         #[cfg(target_arch = "x86_64")]
         Isa::Avx512 => unsafe { avx512::run(kernel) },
         // SAFETY: as above.

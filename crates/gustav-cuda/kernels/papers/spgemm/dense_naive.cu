@@ -1,9 +1,9 @@
 // dense-naive: C = alpha A B, all dense and row-major. Chen et al. 2025, section 4.2.1.
 //
 // Idea: one thread computes one element of C with a loop over all of a row of A and a column of B.
-// What is not stored stays out of the sum, as infinity times a zero that nobody stored is NaN.
+// Elements that are not stored stay out of the sum: infinity times such a zero would be NaN.
 //
-//   spread: warp -> a row of a CSR matrix, put where its columns say
+//   spread: warp -> a row of a CSR matrix, scattered to its columns
 //   multiply: grid.x, threadIdx.x -> columns of C     grid.y, threadIdx.y -> rows of C
 #include "common/absent.cuh"
 
@@ -14,7 +14,7 @@ constexpr int HEIGHT = GUSTAV_HEIGHT;
 
 #include "gustav_cuda::papers::spgemm::dense_naive::Spread"
 
-// One lane adds, so that entries of a column that repeats are added in order.
+// One lane adds, so that entries with repeated columns are added in order.
 extern "C" __global__ void __launch_bounds__(WIDTH *HEIGHT) spread(const Spread args) {
     constexpr int WARP = 32, WARPS = WIDTH * HEIGHT / WARP;
     const int lane = threadIdx.x % WARP;

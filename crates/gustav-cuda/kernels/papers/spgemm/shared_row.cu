@@ -1,19 +1,20 @@
 // shared-row: rows of a dense C = alpha A B, A and B in CSR.
 // Chen et al. 2025, section 4.2.2.
 //
-// Idea: CTAs stay, and take the next row of C from a counter. The row accumulates in shared
-// memory, one nonzero of A at a time: its row of B is spread over the threads, which add to
-// columns of their own, and a barrier ends it, so that no addition is atomic. A and B are read
-// through the read-only path, C is written once.
+// Idea: persistent CTAs take the next row of C from a counter. The row accumulates in shared
+// memory, one nonzero of A at a time: the threads share its row of B, each adds to different
+// columns, and a barrier follows, so that no addition is atomic. A and B are read through the
+// read-only path, C is written once.
 //
-//   grid -> CTAs that stay      group of THREADS / ROWS threads -> row of C (the paper: ROWS = 1)
-//   thread t of a group -> nonzeros t, t + GROUP, ... of the row of B at hand
+//   grid -> persistent CTAs      group of THREADS / ROWS threads -> row of C (the paper: ROWS = 1)
+//   thread t of a group -> nonzeros t, t + GROUP, ... of the current row of B
 //
-// Past the paper: C has any number of columns, in chunks of `width`, with where each row of B
-// enters each chunk found before; ROWS > 1 is the paper's attempt of section 7.1, and groups of one
-// warp its outlook of warp-level aggregation; PREFETCH loads nonzeros of A by the group and
-// starts to load the next row of B before this one is added. REPEATS admits columns of B that
-// repeat or are unsorted: additions are atomic then, and the chunk is picked by comparing.
+// Beyond the paper: C has any number of columns, in chunks of `width`, and the position at which
+// each row of B enters each chunk is precomputed; ROWS > 1 is the paper's attempt of section 7.1,
+// and groups of one warp its outlook of warp-level aggregation; PREFETCH loads nonzeros of A by the
+// group and starts to load the next row of B before this one is added. REPEATS admits columns of B
+// that repeat or are unsorted: additions are atomic then, and columns outside the chunk are skipped
+// by comparison.
 //
 // Invariants: all threads of a group see the same nonzeros of A and pass the same barriers; between
 // two rows every word of the group's accumulator holds "absent".
@@ -54,14 +55,14 @@ struct Chunk {
 __device__ __forceinline__ void add(const Chunk &chunk, u32 column, Value product) {
     const u32 at = column - chunk.start;
     if constexpr (REPEATS) {
-        // Columns before the chunk wrap around.
+        // For columns before the chunk the difference wraps around and is large.
         if (at < chunk.width) atomicAdd(chunk.sums + at, entry(product));
     } else {
         chunk.sums[at] = entry(chunk.sums[at] + product);
     }
 }
 
-// The row of C as the paper adds it.
+// The row of C as in the paper.
 __device__ __forceinline__ void plain(const Arguments &args, const Chunk &chunk, const u32 *first,
                                       const u32 *last, u32 from, u32 to, int t) {
     for (u64 at = from; at < to; ++at) {
@@ -81,7 +82,7 @@ struct Step {
     u32 count;
 };
 
-// The first entries of a row of B that belong to this thread.
+// The first entries of a row of B that this thread adds.
 struct Held {
     u32 column[PREFETCH > 0 ? PREFETCH : 1];
     Value b[PREFETCH > 0 ? PREFETCH : 1];
@@ -142,7 +143,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) shared_row(const Arguments
         sync_group();
         const u64 item = taken[group];
         if (item >= args.rows * args.chunks) return;
-        // Chunk by chunk, so that all CTAs read the same columns of B.
+        // All rows of a chunk before the next chunk, so that all CTAs read the same columns of B.
         const u64 chunk = item / args.rows, row = item % args.rows;
         const u64 start = chunk * args.width;
         const u64 left = args.columns - start;

@@ -1,17 +1,17 @@
 // dcsr: C = alpha A B + beta C, A in CSR without its empty rows, B and C column-major.
 // The study of row permutations for SpMM on GPUs, section II-A; otherwise as output-stationary.
 //
-// Idea: the plan lists the rows that hold nonzeros, so that warps are dealt rows with work only,
-// and the row offsets of empty rows are not read. The warp of a listed row also writes the empty
-// rows between it and the one before it, which only beta changes.
+// Idea: the plan lists the rows that hold nonzeros, so that warps get only rows with work, and the
+// row offsets of empty rows are not read. The warp of a listed row also writes the empty rows
+// between it and the one before it, which only beta changes.
 //
-//   grid.x -> strips of WIDTH columns     warp -> places warp, warp + WARPS, ... of the list
+//   grid.x -> strips of WIDTH columns     warp -> elements warp, warp + WARPS, ... of the list
 #include "papers/spmm/stationary.cuh"
 
 extern "C" __global__ void __launch_bounds__(WARPS *WARP) dcsr(const Arguments args) {
     const u64 j = (u64)blockIdx.x * WIDTH;
     const int lane = threadIdx.x % WARP;
-    // The place after the last stands for the empty rows at the end.
+    // The index past the last row stands for the empty rows at the end.
     for (u64 i = threadIdx.x / WARP; i <= args.operands.rows; i += WARPS) {
         const u64 row = i < args.operands.rows ? (u64)__ldg(args.listed + i) : args.all_rows;
         const u64 after = i == 0 ? 0 : (u64)__ldg(args.listed + i - 1) + 1;

@@ -1,8 +1,9 @@
-// dense: A written out with its zeros, row-major, for a dense product by cuBLAS.
+// dense: A as a dense row-major matrix, for a product by cuBLAS.
 //
-// The array is zeroed before each kernel. `dense_repeats` looks, once for a pattern, whether a row has
-// a column twice: it sets a bit for every entry and finds one set. Then entries must be added, which
-// one thread a row does in their order; otherwise a warp a row stores them.
+// The array is zeroed before each kernel. `dense_repeats` checks, once per pattern, whether a row
+// has a column twice: it sets a bit for every entry and sees whether it was set before. If so,
+// entries must be added, which one thread a row does in their order; otherwise a warp a row stores
+// them.
 //
 //   grid.x -> rows, a warp (or, with repeated columns, a thread) each
 //

@@ -1,16 +1,15 @@
 // ell-r: C = alpha A B + beta C, A in ELLPACK with row lengths, B and C row-major.
 // Ortega, Vazquez, Garcia, Garzon 2014 (FastSpMM), over the format ELLR-T.
 //
-// Idea: every row has as many slots as the longest one has entries, LANES threads a row. Slots of one
-// step of all rows are neighbours; the row lengths say where a row ends, so that padding is never
-// read:
+// Idea: every row has as many slots as the longest one has entries, LANES threads a row. Slots of
+// one step of all rows are adjacent; row lengths are stored, so that padding is never read:
 //
 //   step 0                      step 1                      LANES = 2
 //   a0 a1 b0 b1 c0 c1 d0 d1     a2 a3 b2 .  .  .  d2 d3
 //
 //   grid.x -> BLOCK / LANES rows     grid.y -> strips of VECTOR columns
 //
-// A skewed matrix makes this format as large as its longest row times its rows.
+// The format takes the longest row times the number of rows, which is large for skewed matrices.
 #include "papers/spmm/padded.cuh"
 
 struct Ellpack {

@@ -1,17 +1,16 @@
-// Sums of flattened partitions: what nonzero-split and merge-path have in common once they know which
-// nonzeros are whose.
+// Sums of flattened partitions: the part of nonzero-split and merge-path after the partitioning.
 //
 //   grid.x -> partitions, one a CTA     grid.y -> strips of COLUMNS columns (strided)
 //   group  =  COLUMNS lanes         group g -> nonzeros g CHUNK .. (g + 1) CHUNK of the partition
 //   lane l -> column COLUMNS strip + l
 //
 // A group walks its nonzeros in order. It broadcasts COLUMNS of them one after another, so that
-// reads of B are coalesced, holds the values of B in registers, and then adds product after
-// product to the sum of the current row. Rows that begin and end in one group go straight to C.
-// The others leave a head (the end of a row that began in an earlier group) and a tail (the sum
-// of the last row) in shared memory, which the first group strings together in their order.
-// The row that is still open at the end of the partition is the carry-out: `add_carries` adds the
-// carry-outs of each row in their order, so that the bits are the same in every run.
+// reads of B are coalesced, holds the values of B in registers, and then adds product after product
+// to the sum of the current row. Rows that begin and end in one group go straight to C. The others
+// leave a head (the end of a row that began in an earlier group) and a tail (the sum of the last
+// row) in shared memory, which the first group adds up in their order. The row that is still open
+// at the end of the partition is the carry-out: `add_carries` adds the carry-outs of each row in
+// their order, so that the bits are the same in every run.
 #pragma once
 #include "common/epilogue.cuh"
 #include "schedule/partitions.cuh"
@@ -46,7 +45,7 @@ __device__ __forceinline__ void sum_partition(const Arguments &args) {
     const int count = (int)(s.last - s.first);
     const int lane = threadIdx.x % COLUMNS, group = threadIdx.x / COLUMNS;
     const int first = group * CHUNK;
-    // Whether the group's first nonzero goes on with a row of the group before it.
+    // Whether the group's first nonzero continues a row of the group before it.
     const auto goes_on = [&](int at) { return at == 0 || row_of[at - 1] == row_of[at]; };
 
     for (u64 strip = blockIdx.y; strip * COLUMNS < args.columns; strip += gridDim.y) {
@@ -118,7 +117,7 @@ __device__ __forceinline__ void sum_partition(const Arguments &args) {
             }
             if (strip == 0 && lane == 0) args.carry_rows[blockIdx.x] = open;
         }
-        // Rows that end here without a nonzero here.
+        // Rows that end in this partition without a nonzero in it.
         for (u64 r = (u64)s.first_row + group; r < s.last_row; r += GROUPS)
             if (live && schedule::part(args.offsets, s, (u32)r).empty())
                 write_row(args, r, j, Ring::zero());
@@ -126,9 +125,9 @@ __device__ __forceinline__ void sum_partition(const Arguments &args) {
     }
 }
 
-// Adds the carry-outs of each row in their order. One CTA a partition (grid.x), which works when the
-// partition is the first of its row, and 32 columns (grid.y); strip s adds every STRIPS-th carry-out,
-// then strip 0 adds the strips.
+// Adds the carry-outs of each row in their order. One CTA a partition (grid.x) and 32 columns
+// (grid.y), idle unless the partition is the first of its row; strip s adds every STRIPS-th
+// carry-out, then strip 0 adds the strips.
 constexpr int STRIPS = 8;
 constexpr int WIDTH = 32;
 

@@ -2,10 +2,10 @@
 // Hong, Sukumaran-Rajam, Bandyopadhyay, Kim, Kurt, Nisa, Sabhlok, Catalyurek, Parthasarathy,
 // Sadayappan 2018.
 //
-// Idea: the columns of A are cut into panels of PANEL, as many rows of B as shared memory holds. The
-// entries of a row in one panel are heavy when there are enough of them; heavy segments of a panel
-// share the rows of B that the CTA has copied to shared memory. What is left of the rows is light: a
-// matrix of the rows that have any (DCSR), which reads B from memory.
+// Idea: the columns of A are cut into panels of PANEL, as many rows of B as shared memory holds.
+// The entries of a row in one panel are heavy when there are enough of them; heavy segments of a
+// panel share the rows of B that the CTA has copied to shared memory. The other entries are light:
+// a matrix in DCSR, for which B is read from memory.
 //
 //            panel 0    panel 1
 //   row a   | x x x x | . x . . |     heavy: a in panel 0, c in panel 1
@@ -13,7 +13,7 @@
 //   row c   | . . x . | x x x . |
 //
 //   scale:  C = beta C
-//   light:  warp -> row, WIDTH columns; lane l -> column WIDTH strip + l; alone on its row
+//   light:  warp -> row, WIDTH columns; lane l -> column WIDTH strip + l; the only writer of its row
 //   heavy:  CTA -> a group of segments of one panel, warp -> one of them after another; sums are added
 //           the light ones in C by atomic additions
 //
@@ -28,7 +28,7 @@ constexpr int WARPS = GUSTAV_WARPS;
 constexpr int WIDTH = 32;
 constexpr int BLOCK = WARPS * 32;
 
-// A run of entries, all of one row; segments of one panel are neighbours.
+// Consecutive entries of one row; segments of one panel are adjacent.
 struct Run {
     u32 row;
     u32 first;  // its entries end where those of the next run begin

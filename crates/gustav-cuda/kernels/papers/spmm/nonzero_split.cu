@@ -4,9 +4,9 @@
 // Idea: every CTA gets the same number of nonzeros, wherever the rows begin and end, so that
 // neither long rows nor empty lanes unbalance the work. Phase 1 searches the row offsets for the
 // row at which each CTA begins; phase 2 flattens the CTA's rows to COO in shared memory and sums
-// (papers/spmm/flattened.cuh); rows that lie in several CTAs are mended by a third, small kernel.
+// (papers/spmm/flattened.cuh); a third, small kernel fixes up rows that lie in several CTAs.
 //
-// The paper lets lanes past the last nonzero carry column 0 and value 0; here they are left out.
+// In the paper, lanes past the last nonzero hold column 0 and value 0; here they are skipped.
 #include "papers/spmm/flattened.cuh"
 
 extern "C" __global__ void nonzero_split_boundaries(const Arguments args) {

@@ -8,7 +8,7 @@
 //   grid.x -> strips of WIDTH columns     warp -> rows warp, warp + WARPS, ...
 //   lane   -> nonzeros lane, lane + 32, ... of the row (papers/spmm/stationary.cuh)
 //
-// A row order deals other rows: slot i, again of warp i mod WARPS, holds a row or none.
+// With a row order, warp i mod WARPS gets the row in slot i of the order, or none.
 #include "papers/spmm/stationary.cuh"
 
 constexpr u64 NO_ROW = 0xffffffff;  // the host asserts the same number

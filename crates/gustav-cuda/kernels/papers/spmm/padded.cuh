@@ -1,14 +1,14 @@
-// Rows padded to slots in a regular pattern: what sell-p and ell-r have in common once a Shape says
-// where the slots of a row are and which threads take it.
+// Rows padded to slots in a regular layout: the common part of sell-p and ell-r. A Shape gives the
+// layout of a row's slots and the threads of a row.
 //
 //   Shape::line     -> the first slot of a row, and how far apart its next ones are
 //   Shape::entries  -> how many of them are read
-//   Shape::place    -> a thread's row, its turn among the LANES of the row, its columns
+//   Shape::place    -> a thread's row, its index among the LANES of the row, its columns
 //
 // The plan converts the pattern once: the column of every slot, and the nonzero that its value is
-// gathered from. A slot without a nonzero is left out of the sum by its column; its value is never
-// read. Entry e of a row is read by lane e % LANES, so that lanes of a warp read neighbouring slots;
-// each thread sums VECTOR columns, and the lanes of a row are reduced by shuffles.
+// gathered from. A slot without a nonzero has a column that marks it; its value is never read.
+// Entry e of a row is read by lane e % LANES, so that lanes of a warp read neighbouring slots; each
+// thread sums VECTOR columns, and the lanes of a row are reduced by shuffles.
 //
 // Invariants: VECTOR divides columns, leading dimensions and addresses of B and C; LANES threads of
 // a row lie in one warp, Shape::DISTANCE apart.
@@ -65,7 +65,7 @@ __device__ __forceinline__ void multiply(const Arguments &args) {
     const bool live = place.row < args.rows;
     const Line line = live ? Shape::line(args, place.row) : Line{0, 0, 0, 0};
     const u64 entries = live ? Shape::entries(args, place.row, line) : 0;
-    // All threads of a CTA go through as many strips, for the shuffles.
+    // All threads of a CTA take the same number of strips, as the shuffles need every lane.
     for (u64 base = place.first; base * VECTOR < args.columns; base += place.strips) {
         const u64 j = (base + place.strip) * VECTOR;
         const bool inside = live && j < args.columns;

@@ -8,15 +8,16 @@
 //   grid.x -> WARPS rows a CTA     grid.y -> strips of 32 columns
 //   warp   =  one row              lane l -> column 32 strip + l
 //
-// What the paper tried and left (sections 4.1 and 5.2):
-//   CTA_PER_ROW  the warps of a CTA take the batches of one row in turn; sums are added in shared memory
+// Variants that the paper tried and discarded (sections 4.1 and 5.2):
+//   CTA_PER_ROW  the warps of a CTA share the batches of one row; sums are added in shared memory
 //   SHARED       the batch is broadcast through shared memory in place of shuffles
 //   TRANSPOSED   lane l reads the row of B of nonzero l, column after column, and the lanes' products
 //                are reduced by shuffles
-// and, with any of them, C in columns (COLUMNS): lane l writes its sum to column l, so that a warp
-// writes 32 places a column apart.
 //
-// The paper lets lanes past the end of a row carry column 0 and value 0; here they are left out of
+// Each also with a column-major C (COLUMNS): lane l writes its sum to column l, so that the stores
+// of a warp are a leading dimension apart.
+//
+// In the paper, lanes past the end of a row hold column 0 and value 0; here they are left out of
 // the broadcast, as 0 times infinity is not 0 and row 0 of B need not exist.
 #include "common/epilogue.cuh"
 #include "schedule/segments.cuh"
@@ -53,8 +54,9 @@ __device__ __forceinline__ Batch read_batch(const PaperOperands &args, u64 first
     return batch;
 }
 
-// Adds a batch to the sum of column `j`; `from(k)` is nonzero k of it. A FULL batch is 32 loads of B
-// that do not wait for each other; of others the paper reads 32 as well, here as many as there are.
+// Adds a batch to the sum of column `j`; `from(k)` is nonzero k of it. A FULL batch is 32
+// independent loads of B. The paper issues 32 for other batches too, this kernel as many as there
+// are nonzeros.
 template <bool FULL, class From>
 __device__ __forceinline__ Value add_each(const PaperOperands &args, int count, u64 j, Value sum,
                                           From from) {

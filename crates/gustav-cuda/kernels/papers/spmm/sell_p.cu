@@ -1,8 +1,8 @@
 // sell-p: C = alpha A B + beta C, A in sliced ELL with padding, B and C row-major.
 // Anzt, Tomov, Dongarra 2015 (the kernel of MAGMA).
 //
-// Idea: rows come in slices of ROWS. A slice is padded to its longest row, and that to a multiple of
-// LANES, so that a step of LANES entries of all its rows is one block of neighbouring slots:
+// Idea: rows come in slices of ROWS. A slice is padded to its longest row, and that to a multiple
+// of LANES, so that a step of LANES entries of all its rows is one block of adjacent slots:
 //
 //   step 0           step 1          slots of a slice, ROWS = 4, LANES = 2
 //   a0 b0 c0 d0      a2 b2 .  d2     (letters are rows, numbers their entries, dots padding)
@@ -11,7 +11,7 @@
 //   grid.x -> slices     group = ROWS x LANES threads, row fastest     groups of a CTA -> strips
 //   of VECTOR columns; grid.y -> more of them
 //
-// The source multiplies the padding by zero; here it is left out, as zero times infinity is not zero.
+// MAGMA multiplies the padding by zero; here it is skipped, as zero times infinity is not zero.
 #include "papers/spmm/padded.cuh"
 
 constexpr int ROWS = GUSTAV_ROWS;

@@ -1,9 +1,9 @@
-// One row of A times a strip of columns of B, both in registers until the sum is done: what
-// output-stationary and dcsr have in common.
+// One row of A times a strip of columns of B, summed in registers: the common part of
+// output-stationary and dcsr.
 //
 // A warp strides over the nonzeros of a row; every lane keeps WIDTH partial sums, one a column,
-// which are reduced by shuffles. B and C are column-major, so that neighbouring columns of A are
-// neighbours in memory.
+// which are reduced by shuffles. B and C are column-major, so that neighbouring columns of A read
+// neighbouring elements of B.
 #pragma once
 #include "common/epilogue.cuh"
 
@@ -12,10 +12,10 @@ using Ring = PlusTimes<Value>;
 
 constexpr int WARPS = GUSTAV_WARPS;
 constexpr int WIDTH = GUSTAV_WIDTH;
-constexpr bool ORDERED = GUSTAV_ORDERED;  // whether rows are taken as `listed` says
+constexpr bool ORDERED = GUSTAV_ORDERED;  // whether rows are taken in the order of `listed`
 constexpr int WARP = 32;
 
-// `rows` counts rows of C, or what is listed.
+// `rows` is the number of rows of C, or of the list.
 #include "gustav_cuda::papers::spmm::stationary::Arguments"
 
 __device__ __forceinline__ void write(const Arguments &args, u64 row, u64 j, Value sum) {

@@ -1,8 +1,8 @@
 // thread-row: C = alpha A B + beta C, A in CSR, B and C row-major.
 // Yang, Buluc, Owens 2018, section 4.1 ("granularity").
 //
-// Idea: one thread owns one row and WIDTH columns of C. Nothing is shared and nothing waits for
-// neighbours, which pays for rows of very few nonzeros; reads of A and B are not coalesced.
+// Idea: one thread owns one row and WIDTH columns of C. Threads share nothing and do not wait for
+// each other, which pays for rows of very few nonzeros; reads of A and B are not coalesced.
 //
 //   grid.x -> rows, one a thread     grid.y -> strips of WIDTH columns (strided)
 #include "common/epilogue.cuh"

@@ -1,14 +1,14 @@
-// Sums of flattened partitions for a vector: what nonzero-split and merge-path have in common once
-// they know which nonzeros are whose.
+// Sums of flattened partitions for a vector: the part of nonzero-split and merge-path after the
+// partitioning.
 //
 //   grid.x -> partitions, one a CTA     thread t -> nonzeros t ITEMS .. (t + 1) ITEMS of the partition
 //
 // The CTA multiplies its nonzeros coalesced and leaves the products in shared memory. Each thread
-// then sums ITEMS neighbours: rows that begin and end there go straight to y, the end of a row
-// that began before is its head, the sum of its last row its tail. A segmented scan of the tails
-// gives every thread what earlier threads carry into it. The row that is open at the end of the
-// partition is the carry-out: `add_carries` adds the carry-outs of each row in a fixed order, so that
-// the bits are the same in every run.
+// then sums ITEMS neighbours: rows that begin and end there go straight to y; the end of a row that
+// began earlier is the thread's head, the sum of its last row the tail. A segmented scan of the
+// tails gives every thread the carry-in of its head. The row that is open at the end of the
+// partition is the carry-out: `add_carries` adds the carry-outs of each row in a fixed order, so
+// that the bits are the same in every run.
 #pragma once
 #include "common/epilogue.cuh"
 #include "schedule/partitions.cuh"
@@ -32,18 +32,18 @@ __device__ __forceinline__ void write_row(const Arguments &args, u64 row, Value 
     finish<Ring>(total, from_bits<Value>(args.alpha), from_bits<Value>(args.beta), args.y + row);
 }
 
-// A run of threads: the sum that is open at its end, and whether a row began in it.
+// Consecutive threads: the sum of the row open at their end, and whether that row began among them.
 struct Tail {
     Value sum;
     bool begun;
 
-    // This run after `before`.
+    // These threads together with those of `before`, which precede them.
     __device__ __forceinline__ Tail after(const Tail &before) const {
         return {begun ? sum : Ring::add(before.sum, sum), begun || before.begun};
     }
 };
 
-// What all threads before this one carry into it.
+// The carry from all threads before this one.
 __device__ __forceinline__ Tail exclusive_scan(Tail mine) {
     __shared__ Value warp_sum[WARPS];
     __shared__ bool warp_begun[WARPS];
@@ -80,12 +80,12 @@ __device__ __forceinline__ void sum_partition(const Arguments &args) {
 #pragma unroll
     for (int k = 0; k < ITEMS; ++k)
         if (thread + k * THREADS < count) product[thread + k * THREADS] = times(a[k], x[k]);
-    // Ends with a barrier, which the products need as well.
+    // Ends with a barrier, which also makes the products visible.
     schedule::flatten<THREADS, ITEMS>(args.offsets, args.rows, s, row_of);
 
     const int first = thread * ITEMS;
     const bool busy = first < count;
-    // Whether the thread's first nonzero goes on with a row of the thread before it.
+    // Whether the thread's first nonzero continues a row of the thread before it.
     const bool goes_on = busy && (first == 0 || row_of[first - 1] == row_of[first]);
     u32 row = busy ? row_of[first] : 0;
     const u32 head_row = row;
@@ -118,12 +118,12 @@ __device__ __forceinline__ void sum_partition(const Arguments &args) {
         args.carries[blockIdx.x] = open;
     }
     if (count == 0 && thread == 0) args.carry_rows[blockIdx.x] = NONE;
-    // Rows that end here without a nonzero here.
+    // Rows that end in this partition without a nonzero in it.
     for (u64 r = (u64)s.first_row + thread; r < s.last_row; r += THREADS)
         if (schedule::part(args.offsets, s, (u32)r).empty()) write_row(args, r, Ring::zero());
 }
 
-// Adds the carry-outs of each row in a fixed order: one warp a partition, which works when the partition
+// Adds the carry-outs of each row in a fixed order: one warp a partition, idle unless the partition
 // is the first of its row.
 __device__ __forceinline__ void add_carries(const Arguments &args) {
     const u64 first = (u64)blockIdx.x * WARPS + threadIdx.x / 32;

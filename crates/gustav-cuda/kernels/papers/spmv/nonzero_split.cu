@@ -3,8 +3,8 @@
 //
 // Idea: every CTA gets the same number of nonzeros, wherever the rows begin and end. Phase 1
 // searches the row offsets for the row at which each CTA begins, once for a pattern; phase 2
-// multiplies and sums (papers/spmv/flattened.cuh); rows that lie in several CTAs are mended by a third,
-// small kernel.
+// multiplies and sums (papers/spmv/flattened.cuh); a third, small kernel fixes up rows that lie in
+// several CTAs.
 #include "papers/spmv/flattened.cuh"
 
 extern "C" __global__ void nonzero_split_boundaries(const Arguments args) {

@@ -16,7 +16,7 @@ using Ring = GUSTAV_SEMIRING<Accum>;
 
 constexpr int THREADS = GUSTAV_THREADS;
 constexpr int LANES = GUSTAV_LANES;
-// Nonzeros of a lane that are read before the first is used.
+// Loads that a lane has in flight.
 constexpr int IN_FLIGHT = 4;
 static_assert(LANES <= 32 && 32 % LANES == 0, "a group lies in one warp");
 

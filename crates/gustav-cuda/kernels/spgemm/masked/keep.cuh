@@ -1,4 +1,4 @@
-// What becomes of the positions: those that a product reached are C's entries.
+// Turns positions into entries of C: those that have a product.
 #pragma once
 #include "common/search.cuh"
 #include "spgemm/masked/arguments.cuh"
@@ -7,16 +7,16 @@ namespace kept {
 
 // No column: the host refuses matrices so wide.
 constexpr u32 NO_COLUMN = 0xffffffffu;
-// Positions that a warp looks up.
+// Positions that a warp looks up at a time.
 constexpr u32 CHUNK = 256;
 
-// LANES of a warp have a row: its positions that were reached move to C.
+// LANES lanes have a row: its positions that have a product move to C.
 template <u32 LANES>
 __device__ void met(const Arguments &g) {
     constexpr u32 GROUPS = BLOCK / LANES;
     const u32 lane = threadIdx.x % LANES, first_lane = threadIdx.x % 32 - lane;
     const u64 step = (u64)gridDim.x * GROUPS;
-    // Thread groups of a warp stay together.
+    // Thread groups of a warp iterate together.
     for (u64 first = (u64)blockIdx.x * GROUPS; first < g.rows; first += step) {
         const u64 row = first + threadIdx.x / LANES;
         const bool here = row < g.rows;
@@ -47,10 +47,9 @@ __device__ void met(const Arguments &g) {
     }
 }
 
-// A warp has some positions, of whatever rows: they find their entries in all of C, which is read instead of
-// B.
+// A warp has CHUNK positions, which may span rows, and looks them up in all of C.
 //
-//   32 entries of the row    2 5 7 9 ..      a lane each; the next 32 once positions pass the last
+//   32 entries of the row    2 5 7 9 ..      a lane each; the next 32 once positions are past the last
 //   32 positions                2 9 30 ..       a lane each, looked up among the entries by shuffles
 __device__ void found(const Arguments &g) {
     const u32 lane = threadIdx.x % 32;
@@ -59,7 +58,7 @@ __device__ void found(const Arguments &g) {
     u64 chunk = ((u64)blockIdx.x * WARPS + threadIdx.x / 32) * CHUNK;
     for (; chunk < g.count; chunk += stride) {
         const u64 stop = min(chunk + CHUNK, g.count);
-        // The row of the first position: the last that begins there or before.
+        // The row of the first position: the last row that begins there or before.
         u64 row = lower_bound(g.position_offsets, (u64)0, g.rows + 1, chunk + 1) - 1;
         for (u64 start = chunk; start < stop; ++row) {
             const u64 to = min((u64)g.position_offsets[row + 1], stop), end = g.b.offsets[row + 1];

@@ -1,7 +1,7 @@
-// Rows by what suits them, and tasks of rows that are cut.
+// Assigns rows to kernels, and cuts rows into tasks.
 //
-// The work in a list is what its time grows with: products, of `SEARCHED` lists entries of B that
-// are read.
+// The work of a list, to which its time is proportional, is its number of products; of the lists
+// SEARCHED_8 and SEARCHED_32, the entries of B that are read.
 #pragma once
 #include "csr/descents.cuh"
 #include "spgemm/masked/arguments.cuh"
@@ -9,20 +9,22 @@
 
 namespace lists {
 
-// Searches of a row, of its positions among all rows of B, and such rows; entries read in searches that
-// take as long as a product, and products that take as long as a table.
+// Cost model: the most searches of a row (positions times rows of B), the most rows of B of a
+// searched row, the entries read in searches that cost as much as a product, and the products that
+// cost as much as a table.
 constexpr u32 SEARCHES = 1024, SEARCHED = 64, READS = 6, PRODUCTS_OF_TABLE = 512;
-// Fewest and most products of a task of a warp, and of one of a CTA.
+// Fewest and most products of a task, of a warp and of a CTA.
 constexpr u64 LEAST_IN_ORDER = 2048, MOST_IN_ORDER = 16384;
 constexpr u64 LEAST_TOGETHER = 16384, MOST_TOGETHER = 131072;
-// Nonzeros of A that 8 lanes weigh; longer rows are a warp's, and the longest a CTA's.
+// At most LONG nonzeros of A for 8 lanes of `weigh`; a warp takes longer rows, and a CTA the
+// longest.
 constexpr u32 LONG = 64, LONGEST = 1024;
 
 __device__ __forceinline__ u64 length_of(const Arguments &g, u64 k) {
     return g.b.offsets[k + 1] - g.b.offsets[k];
 }
 
-// Products of the rows of B that every `step`th nonzero from `at` on names.
+// The products of every `step`th nonzero from `at` on.
 __device__ __forceinline__ u64 products_of(const Arguments &g, u64 at, u64 end, u32 step) {
     u64 products = 0;
 #pragma unroll 4
@@ -30,7 +32,7 @@ __device__ __forceinline__ u64 products_of(const Arguments &g, u64 at, u64 end, 
     return products;
 }
 
-// The list of a row with `count` positions, and its work there.
+// The list of a row with `count` positions, and its work.
 __device__ __forceinline__ u32 list_of(const Arguments &g, u64 nonzeros, u64 products, u64 count,
                                        u64 &work) {
     work = products;
@@ -48,14 +50,14 @@ __device__ __forceinline__ u32 list_of(const Arguments &g, u64 nonzeros, u64 pro
     return count <= 1u << FEW && products <= g.alone ? TABLE : CUT;
 }
 
-// What the threads of a CTA have for each list, and where it goes.
+// What each warp of a CTA adds to each list, and where.
 struct Shares {
     u32 rows[SHARING / 32][LISTS];
     u64 work[SHARING / 32][LISTS], products[SHARING / 32];
     u64 first[SHARING / 32][LISTS];
 };
 
-// Puts rows in their lists, a thread's own each, if it has one; a counter is added to once.
+// Puts the row of every thread, if it has one, in its list; each counter is added to once per CTA.
 __device__ void put(const Arguments &g, Shares &t, bool here, u64 row, u64 nonzeros,
                     u64 products) {
     const u32 thread = threadIdx.x, lane = thread % 32, own_warp = thread / 32;
@@ -93,7 +95,7 @@ __device__ void put(const Arguments &g, Shares &t, bool here, u64 row, u64 nonze
     if (own < LISTS) *listed(g, own, t.first[own_warp][own] + before) = (u32)row;
 }
 
-// Looks for descents in B and in the mask.
+// Counts descents in B and in the mask.
 __device__ void descend(const Arguments &g) {
     const u64 threads = (u64)(gridDim.x - g.weighing) * SHARING;
     const u64 thread = (u64)(blockIdx.x - g.weighing) * SHARING + threadIdx.x;
@@ -105,7 +107,7 @@ __device__ void descend(const Arguments &g) {
         if (found[n] != 0) atomicAdd(g.counters + DESCENTS + n, (u64)found[n]);
 }
 
-// A thread of a CTA has a row; 8 lanes count its products, or a warp, or all.
+// One row a thread; 8 lanes, a warp or the CTA count its products.
 __device__ void weigh(const Arguments &g) {
     constexpr u32 STEPS = 8;
     __shared__ u32 longest[SHARING], longest_count;
@@ -119,7 +121,8 @@ __device__ void weigh(const Arguments &g) {
         const bool here = row < g.rows;
         const u64 begin = here ? (u64)g.a.offsets[row] : 0;
         const u64 end = here ? (u64)g.a.offsets[row + 1] : 0, nonzeros = end - begin;
-        // Row 4 * n + lane / 8 of the warp's: all of their first nonzeros at once.
+        // 8 lanes have row 4 * n + lane / 8 of the warp; the first nonzeros of all rows are loaded
+        // together.
         u64 at[STEPS], ends[STEPS], products[STEPS], mine = 0;
         Index first[STEPS];
 #pragma unroll
@@ -165,7 +168,7 @@ __device__ void weigh(const Arguments &g) {
     }
 }
 
-// A warp has a row, whose positions it cuts into tasks of alike many products.
+// A warp has a row, whose positions it cuts into tasks of similar numbers of products.
 __device__ void cut(const Arguments &g) {
     const u32 lane = threadIdx.x % 32;
     const u64 step = (u64)gridDim.x * WARPS, rows = g.counters[CUT];
@@ -178,7 +181,8 @@ __device__ void cut(const Arguments &g) {
         const u64 begin = g.a.offsets[row], end = g.a.offsets[row + 1];
         const u64 products = warp::sum(products_of(g, begin + lane, end, 32));
         u32 log = g.in_order ? FEW : MANY;
-        // Only where rows of B can be entered do smaller tasks have fewer products.
+        // Smaller tasks have fewer products only if rows of B can be searched for their first
+        // column.
         if (g.ordered)
             while (log > LEAST && (products << log) / count > most) --log;
         const u32 tasks = (u32)((count + (1u << log) - 1) >> log);

@@ -1,13 +1,13 @@
-// Sums at the positions of a short row, by a thread that merges the rows of B: positions and columns of
-// products both come out in order.
+// Sums at the positions of a short row, by a thread that merges the rows of B: positions and
+// columns of products are both visited in increasing order.
 #pragma once
 #include "spgemm/masked/arguments.cuh"
 #include "spgemm/merge.cuh"
 
 namespace merged {
 
-// Sums leave through shared memory, so that half a warp writes neighbouring positions of one row. Only
-// positions that are reached are written.
+// Sums are staged in shared memory, so that half a warp writes neighbouring positions of one row.
+// Only positions that have a product are written.
 template <u32 ROWS>
 __device__ void rows(const Arguments &g, List list) {
     constexpr u32 STAGED = 16, STRIDE = STAGED + 1;
@@ -18,7 +18,7 @@ __device__ void rows(const Arguments &g, List list) {
     Out *values = staged_values[threadIdx.x / 32];
     const u64 count = g.counters[list], step = (u64)gridDim.x * BLOCK;
     const Sum alpha = from_bits<Sum>(g.alpha);
-    // Threads of a warp stay together.
+    // Threads of a warp iterate together.
     for (u64 base = (u64)blockIdx.x * BLOCK; base < count; base += step) {
         const u64 i = base + threadIdx.x;
         const bool here = i < count;

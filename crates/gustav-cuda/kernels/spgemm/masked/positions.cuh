@@ -1,23 +1,24 @@
-// Positions of a row, and the products that may reach them.
+// Positions of a row, and the products to consider for them.
 //
-// Rows of B that are much longer than the positions are many are searched for these instead, and have
-// as many products as there are positions. Some positions of a row enter every row of B where they begin.
+// A row of B that is much longer than the number of positions is searched for each of them, and
+// counts as one product a position. For a part of a row's positions, only the entries of B between
+// the first and the last of them are considered.
 #pragma once
 #include "common/search.cuh"
 #include "spgemm/masked/arguments.cuh"
 
 namespace tasks {
 
-// A nonzero of A and the row of B that it names, or the part of it from column `low` to `high`.
+// A nonzero of A and its row of B, or the part of that from column `low` to `high`.
 struct Nonzero {
     u32 k;
     Offset start;
-    // Products, as many as positions where the row is searched for them.
+    // Products; if the row is searched, the number of positions.
     u64 length;
     bool searched;
 };
 
-// The positions [from, from + count) of a row. `part` says that the row has more.
+// The positions [from, from + count) of a row. `part`: the row has further positions.
 struct Positions {
     u64 row, from;
     u32 count;
@@ -37,7 +38,7 @@ struct Positions {
             stop = lower_bound(g.b.indices, start, stop, high + 1);
         }
         const u64 length = stop - start;
-        // A search reads a few entries one after another.
+        // A binary search reads about log2(length) entries, one after another.
         const bool searched = g.ordered && length > 2ull * count * (64 - __clzll(length));
         return {k, start, searched ? count : length, searched};
     }

@@ -1,5 +1,4 @@
-// Sums at all positions of a row, LANES lanes of a warp for each of its rows: a lane has a position, and
-// searches for it in the rows of B.
+// Sums at all positions of a row, by LANES lanes: each searches the rows of B for a position.
 #pragma once
 #include "spgemm/masked/arguments.cuh"
 
@@ -12,7 +11,7 @@ __device__ void rows(const Arguments &g, List list) {
     const u32 lane = threadIdx.x % LANES;
     const Sum alpha = from_bits<Sum>(g.alpha);
     const u64 step = (u64)gridDim.x * GROUPS, first_group = (u64)blockIdx.x * GROUPS;
-    // Thread groups of a warp stay together.
+    // Thread groups of a warp iterate together.
     for (u64 group = first_group; group < count; group += step) {
         const u64 i = group + threadIdx.x / LANES, row = i < count ? *listed(g, list, i) : 0;
         const u64 a_begin = g.a.offsets[row], from = g.position_offsets[row];
@@ -40,7 +39,7 @@ __device__ void rows(const Arguments &g, List list) {
                 }
                 const u32 bits = 32 - __clz(warp::largest(length));
                 for (u32 j = 0; j < min(LANES, nonzeros - first); j += IN_FLIGHT) {
-                    // Entries before the position, of IN_FLIGHT rows of B.
+                    // The number of entries before the position, in IN_FLIGHT rows of B.
                     Offset begin[IN_FLIGHT];
                     u32 below[IN_FLIGHT], size[IN_FLIGHT];
 #pragma unroll

@@ -1,13 +1,14 @@
-// Sums at positions in shared memory. Where positions, increasing columns, are not far apart, each has a bit,
-// and its sum is at the number of bits before its own. Else they half fill a hash table, and a sum lies
-// where its column does; before it is looked up there, a column has to pass a filter, a bit for each hash
-// of a position: most that are no positions end there.
+// Sums at positions in shared memory. If the positions (increasing columns) span few columns, they
+// are bits of a mask, and the index of a sum is the rank of its bit. Otherwise they fill at most
+// half of a hash table, which also indexes the sums. A filter (a bit for each hash of a position)
+// rejects most other columns before the table is searched.
 //
-//   rows of B that A names   |5 9|2 5 7 9 11|4|..    end to end, empty ones left out
-//   lanes of a warp           0 1 2 3 4 5  6 7       a product each, of whatever row
+//   rows of B that A names   |5 9|2 5 7 9 11|4|..    concatenated, empty ones skipped
+//   lanes of a warp           0 1 2 3 4 5  6 7       a product each, across rows
 //
-// For sums in A's order columns of B's rows have to increase: lanes of one warp that add to one position
-// are then of different rows of B, and add one after another. Other sums are added atomically.
+// Sums in A's order need increasing columns in B's rows: lanes of a warp that add to the same
+// position then have different rows of B, and add one after another. Other sums are added
+// atomically.
 #pragma once
 #include "ptx/warp.cuh"
 #include "schedule/look_back.cuh"
@@ -17,15 +18,15 @@
 
 namespace tasks {
 
-// Positions among 32 columns, and how many are before these.
+// Positions among 32 columns, and the number of positions before them.
 struct Bits {
     u32 mask, before;
 };
 
-// What GROUP threads have in shared memory.
+// The shared memory of GROUP threads.
 template <u32 GROUP, u32 LOG>
 struct Memory {
-    // Columns that positions may be apart to be found by rank.
+    // Most columns that positions may span to be found by rank.
     static constexpr u32 WIDTH = (3u << LOG) / 4 * 32;
 
     union {
@@ -36,8 +37,8 @@ struct Memory {
         Bits bits[WIDTH / 32];
     };
     Sum sums[1u << LOG];
-    // Rows of B under way: where their products end among all, where they begin less the products
-    // before, what they are multiplied by, their number if they are searched.
+    // The concatenated rows of B: the end of their products, their start in B less the number of
+    // products before them, the value of A, and their number if they are searched.
     u64 ends[GROUP];
     Offset starts[GROUP];
     Sum factors[GROUP];
@@ -45,7 +46,7 @@ struct Memory {
     u8 met[1u << LOG];
 };
 
-// Where `column` is among `1 << log` keys, or EMPTY.
+// The slot of `column` among `1 << log` keys, or EMPTY.
 __device__ __forceinline__ u32 look_up(const u32 *keys, u32 log, u32 column) {
     for (u32 at = table::hash(column, log);; at = (at + 1) & ((1u << log) - 1)) {
         const u32 key = keys[at];
@@ -58,16 +59,17 @@ __device__ __forceinline__ u32 look_up(const u32 *keys, u32 log, u32 column) {
 template <u32 GROUP, u32 LOG>
 struct Sums {
     static constexpr u32 GROUP_WARPS = GROUP / 32;
-    // Filters have so many bits for every slot, as a power of two.
+    // Bits of the filter for every slot, as a power of two.
     static constexpr u32 BITS = 4;
-    // Rows of B that take turns one after another, whether they have columns in common or not.
-    static constexpr u32 TURNS = 4;
+    // If the products of a warp are of at most so many rows of B, the rows are added one after
+    // another, without a search for columns that they share.
+    static constexpr u32 SERIAL_ROWS = 4;
 
     const Arguments &g;
     Memory<GROUP, LOG> &t;
     const Positions &p;
     u32 thread, log;
-    // The first position and the columns up to the last, where these are few.
+    // The first position, and the number of columns from it to the last, used if `ranked`.
     u32 low, width;
     bool ranked;
 
@@ -111,7 +113,7 @@ struct Sums {
         sync_group<GROUP>();
     }
 
-    // The number of the position of `column`, or EMPTY.
+    // The rank of the position `column`, or EMPTY.
     __device__ __forceinline__ u32 rank_of(u32 column) const {
         const u32 at = column - low;
         if (at >= width) return table::EMPTY;
@@ -129,8 +131,8 @@ struct Sums {
         t.met[position] = 1;
     }
 
-    // Puts the rows of B of up to GROUP nonzeros, from `at` to `end`, end to end, empty ones left out;
-    // returns how many there are, and how many products.
+    // Concatenates the rows of B of up to GROUP nonzeros, from `at` to `end`, skipping empty ones;
+    // returns the number of rows, and in `products` that of their products.
     __device__ u32 lay_out(u64 at, u64 end, u64 &products) const {
         Nonzero own = {0, 0, 0, false};
         Sum factor = Sum();
@@ -142,7 +144,8 @@ struct Sums {
         u32 position = __popc(some & warp::lanes_before()), rows = __popc(some);
         u64 before;
         if constexpr (GROUP > 32) {
-            // Rows above products: the latter are fewer than 2^32 a row.
+            // One scan of both: rows in the bits from 48 on, products below, as a row has fewer
+            // than 2^32.
             const u64 mine = (own.length > 0 ? 1ull << 48 : 0) | own.length;
             u64 total;
             const u64 start = look_back::within<GROUP>(mine, total);
@@ -163,8 +166,8 @@ struct Sums {
         return rows;
     }
 
-    // The column of a product of row `row` of those laid out, and where it is in B; EMPTY where B has
-    // no entry at a position that is searched for.
+    // The column of a product of concatenated row `row`, and its position in B; EMPTY if the row is
+    // searched and does not have the column.
     __device__ __forceinline__ u32 column_of(u32 row, u64 product, Offset &at) const {
         const u32 k = t.searched[row];
         if (k == table::EMPTY) {
@@ -178,16 +181,16 @@ struct Sums {
         return at < stop && g.b.indices[at] == column ? (u32)column : table::EMPTY;
     }
 
-    // Adds the products [from, to) of `rows` rows that are laid out, by a warp.
+    // Adds the products [from, to) of `rows` concatenated rows, by a warp.
     __device__ void add(u32 rows, u64 from, u64 to) const {
         const u32 lane = threadIdx.x % 32;
-        // The first row that ends after the products before.
+        // The row of product `from`.
         u32 row = GROUP_WARPS == 1 ? 0 : (u32)lower_bound(t.ends, 0u, rows, from + 1);
         for (u64 base = from; base < to; base += 32 * IN_FLIGHT) {
             u32 columns[IN_FLIGHT], owners[IN_FLIGHT];
             Offset at[IN_FLIGHT];
             Value values[IN_FLIGHT];
-            // Rows that the lanes' products are of, but for the first.
+            // The number of rows of the lanes' products, without the first.
             u32 others[IN_FLIGHT];
 #pragma unroll
             for (u32 n = 0; n < IN_FLIGHT; ++n) {
@@ -199,7 +202,7 @@ struct Sums {
                 if (end >= first + 32 || end >= to) {
                     row += end == first + 32;
                 } else {
-                    // Rows that end before a lane's product are before its own.
+                    // Count the rows that end before the lane's product.
                     const u64 left = row + lane < rows ? t.ends[row + lane] - first : 33;
                     const u32 ends = ptx::or_over_warp(left < 32 ? 1u << left : 0);
                     owners[n] += __popc(ends & ((2u << lane) - 1));
@@ -237,22 +240,22 @@ struct Sums {
                 }
                 const u32 hits = __ballot_sync(warp::ALL, hit);
                 if (hits == 0) continue;
-                u32 turn = 0;
-                if (others[n] != 0 && others[n] < TURNS) {
-                    turn = owners[n] - __shfl_sync(warp::ALL, owners[n], 0);
+                u32 round = 0;
+                if (others[n] != 0 && others[n] < SERIAL_ROWS) {
+                    round = owners[n] - __shfl_sync(warp::ALL, owners[n], 0);
                 } else if (others[n] != 0 && (hits & (hits - 1)) != 0) {
                     const u32 same = __match_any_sync(warp::ALL, hit ? positions[n] : ~lane);
-                    turn = __popc(same & warp::lanes_before());
+                    round = __popc(same & warp::lanes_before());
                 }
-                for (u32 now = 0; __any_sync(warp::ALL, hit && turn >= now); ++now) {
-                    if (hit && turn == now) add_at(positions[n], a, widen(values[n]));
+                for (u32 now = 0; __any_sync(warp::ALL, hit && round >= now); ++now) {
+                    if (hit && round == now) add_at(positions[n], a, widen(values[n]));
                     __syncwarp();
                 }
             }
         }
     }
 
-    // Writes the values; returns how many positions of the thread's a product reached.
+    // Writes the values; returns how many of the thread's positions have a product.
     __device__ u32 finish() const {
         const Sum alpha = from_bits<Sum>(g.alpha);
         u32 mine = 0;

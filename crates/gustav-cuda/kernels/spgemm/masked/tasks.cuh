@@ -1,10 +1,11 @@
-// Sums at positions of rows by tables: of whole rows, or of tasks, which are taken one after another.
+// Sums in tables at the positions of whole rows, or of tasks, which are taken from a counter.
 #pragma once
 #include "spgemm/masked/tables.cuh"
 
 namespace tasks {
 
-// The sums at some positions; returns how many of a warp's are reached, in every lane.
+// The sums at some positions; returns, in every lane, how many of the warp's positions have a
+// product.
 template <u32 GROUP, u32 LOG>
 __device__ u32 sum_at(const Arguments &g, Memory<GROUP, LOG> &t, const Positions &p) {
     constexpr u32 STEP = 32 * IN_FLIGHT;
@@ -26,7 +27,7 @@ __device__ u32 sum_at(const Arguments &g, Memory<GROUP, LOG> &t, const Positions
     return met;
 }
 
-// The sums at the positions of a task, as far as the row has them.
+// The sums at the positions of a task; the last task of a row may have fewer.
 template <u32 GROUP, u32 LOG>
 __device__ void take(const Arguments &g, Memory<GROUP, LOG> &t, u64 task) {
     const u64 row = task >> 32;
@@ -40,7 +41,7 @@ __device__ void take(const Arguments &g, Memory<GROUP, LOG> &t, u64 task) {
         atomicAdd(g.c.offsets + row + 1, (Offset)met);
 }
 
-// A warp has a row.
+// One row a warp.
 __device__ void take_rows(const Arguments &g, Memory<32, FEW + 1> &t) {
     const u64 step = (u64)gridDim.x * WARPS, rows = g.counters[TABLE];
     for (u64 i = (u64)blockIdx.x * WARPS + threadIdx.x / 32; i < rows; i += step) {
@@ -52,7 +53,7 @@ __device__ void take_rows(const Arguments &g, Memory<32, FEW + 1> &t) {
     }
 }
 
-// A warp takes tasks.
+// Warps take tasks.
 __device__ void take_by_warps(const Arguments &g, Memory<32, FEW + 1> &t) {
     const u64 tasks = g.counters[TASKS];
     for (;;) {
@@ -64,7 +65,7 @@ __device__ void take_by_warps(const Arguments &g, Memory<32, FEW + 1> &t) {
     }
 }
 
-// A CTA takes tasks.
+// CTAs take tasks.
 __device__ void take_by_ctas(const Arguments &g, Memory<SHARING, MANY + 1> &t) {
     __shared__ u64 taken;
     const u64 tasks = g.counters[TASKS];

@@ -1,4 +1,4 @@
-//! NVRTC's library: the functions of it that are called, and loading it.
+//! The NVRTC library: loading it, and the functions that are called.
 
 use std::error::Error as _;
 use std::ffi::{c_char, c_int};
@@ -10,7 +10,7 @@ use libloading::Library;
 
 use super::search;
 
-/// What NVRTC's functions return.
+/// Status code of NVRTC's functions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(transparent)]
 pub struct Status(c_int);
@@ -27,15 +27,15 @@ macro_rules! functions {
         /// Functions of NVRTC, as declared in `nvrtc.h`.
         pub struct Functions {
             $(pub $name: unsafe extern "C" fn($($argument),*) -> $result,)*
-            // The functions are there while these are loaded.
+            // Keeps the libraries loaded, which the function pointers require.
             _libraries: Vec<Library>,
         }
 
         impl Functions {
-            /// The functions of the last of `libraries`.
+            /// Looks up the functions in the last of `libraries`.
             ///
             /// # Safety
-            /// That is NVRTC, whose functions have the types declared here.
+            /// It is NVRTC, and its functions have the types declared here.
             unsafe fn of(libraries: Vec<Library>) -> std::result::Result<Self, libloading::Error> {
                 let nvrtc = &libraries[libraries.len() - 1];
                 $(
@@ -67,10 +67,10 @@ functions! {
     error_string = "nvrtcGetErrorString": (Status) -> *const c_char;
 }
 
-/// The library of this process, loaded at the first call that finds it.
+/// The library of this process, loaded in the first call that finds it.
 ///
 /// # Errors
-/// [`Error::NoDevice`] saying where it was looked for, or why it cannot be used.
+/// [`Error::NoDevice`] that says where it was searched, or why it cannot be used.
 pub fn functions() -> Result<&'static Functions> {
     static LOADED: OnceLock<Functions> = OnceLock::new();
     if let Some(functions) = LOADED.get() {
@@ -88,9 +88,10 @@ fn load() -> std::result::Result<Functions, String> {
         return open(&file)
             .map_err(|e| format!("{} is {}: {e}", search::VARIABLE, named.display()));
     }
-    // Names before folders: the system's loader knows what the process has loaded already.
+    // Names before folders: a library that the process has loaded already is found by its name.
     let names = search::NAMES.iter().map(Into::into);
-    let files = search::folders(&variable).into_iter().filter_map(|f| search::in_folder(&f));
+    let folders = search::named().into_iter().chain(search::folders(&variable));
+    let files = folders.filter_map(|folder| search::in_folder(&folder));
     let mut unusable = String::new();
     for (is_path, file) in names.map(|n| (false, n)).chain(files.map(|f| (true, f))) {
         match open(&file) {
@@ -108,18 +109,18 @@ fn load() -> std::result::Result<Functions, String> {
 }
 
 fn open(file: &Path) -> std::result::Result<Functions, String> {
-    // NVRTC loads its built-in functions by name alone, and is built without a path to them. A library
-    // that is loaded already is found by its name.
+    // NVRTC loads the library with its built-in functions by name, without a path. If it is loaded
+    // here first, NVRTC finds it.
     let builtins = file.parent().map(search::builtins).unwrap_or_default();
     let libraries = builtins.iter().map(PathBuf::as_path).chain([file]).map(|file| {
-        // SAFETY: the file has NVRTC's name or was named as NVRTC by the user, and what NVRTC does when
-        // it is loaded asks nothing of the process.
+        // SAFETY: the file has NVRTC's name or was named as NVRTC by the user, and NVRTC's
+        // initialisation has no requirements.
         unsafe { Library::new(file) }
     });
     let functions = libraries.collect::<std::result::Result<_, _>>().and_then(|libraries| {
         // SAFETY: as above; the types are those of `nvrtc.h`, which have not changed since CUDA 11.2.
         unsafe { Functions::of(libraries) }
     });
-    // The message of the system's loader is the source of `libloading`'s.
+    // The message of the system's loader is in the source of `libloading`'s error.
     functions.map_err(|e| e.source().map_or_else(|| e.to_string(), |source| source.to_string()))
 }

@@ -1,9 +1,11 @@
-//! Where NVRTC may lie.
+//! The places where NVRTC is searched.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
 
-/// Names a folder that has NVRTC, or the library file; then nothing else is searched.
+/// An environment variable with a folder that has NVRTC, or with the library file; if set, nothing
+/// else is searched.
 pub const VARIABLE: &str = "GUSTAV_NVRTC";
 
 /// Names of the library, newest first.
@@ -13,14 +15,27 @@ pub const NAMES: [&str; 3] = ["libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"]
 #[cfg(windows)]
 pub const NAMES: [&str; 2] = ["nvrtc64_130_0.dll", "nvrtc64_120_0.dll"];
 
-/// What the names of libraries with NVRTC's built-in functions begin with.
+/// Prefix of the names of the libraries with NVRTC's built-in functions.
 const BUILTINS: &str = if cfg!(windows) { "nvrtc-builtins64_" } else { "libnvrtc-builtins.so" };
 
-/// Folders of a toolkit or of a package that hold libraries.
+/// Library folders of a toolkit or a package.
 const LIBRARIES: [&str; 4] = ["lib64", "lib", "bin/x86_64", "bin"];
 
-/// Folders below `nvidia` of the wheels for CUDA 13 and 12.
+/// Folders below `nvidia` in the wheels for CUDA 13 and 12.
 const WHEELS: [&str; 2] = ["cu13", "cuda_nvrtc"];
+
+/// Folders that the program named, see [`search_in`].
+static NAMED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
+
+/// Looks for NVRTC in these folders, too, before toolkits and environments, where it is not loaded yet.
+pub fn search_in(folders: Vec<PathBuf>) {
+    *NAMED.lock().unwrap_or_else(PoisonError::into_inner) = folders;
+}
+
+/// The folders of [`search_in`].
+pub fn named() -> Vec<PathBuf> {
+    NAMED.lock().unwrap_or_else(PoisonError::into_inner).clone()
+}
 
 /// The library in a folder.
 pub fn in_folder(folder: &Path) -> Option<PathBuf> {
@@ -36,8 +51,9 @@ pub fn builtins(folder: &Path) -> Vec<PathBuf> {
     found.map(|entry| entry.path()).filter(is_one).collect()
 }
 
-/// Folders to look in, in order: CUDA toolkits, then the Python environments that are active, that this
-/// code lies in, and that the program lies in. `variable` reads environment variables.
+/// Folders to search, in order: CUDA toolkits, then Python environments: the active ones, the one
+/// that contains this code, and the one that contains the program. `variable` reads environment
+/// variables.
 pub fn folders(variable: &dyn Fn(&str) -> Option<OsString>) -> Vec<PathBuf> {
     let named = |name| variable(name).map(PathBuf::from);
     let toolkits = ["CUDA_HOME", "CUDA_PATH"].into_iter().filter_map(named);
@@ -47,7 +63,7 @@ pub fn folders(variable: &dyn Fn(&str) -> Option<OsString>) -> Vec<PathBuf> {
     let prefix = program.as_deref().and_then(|p| Some(p.parent()?.parent()?.to_path_buf()));
     let prefixes = ["VIRTUAL_ENV", "CONDA_PREFIX"].into_iter().filter_map(named).chain(prefix);
     for prefix in prefixes {
-        // Conda's package puts the library beside Python's.
+        // Conda installs the library in the environment's own library folder.
         folders.extend(libraries(&prefix));
         let pythons = std::fs::read_dir(prefix.join("lib")).into_iter().flatten().flatten();
         for python in pythons.map(|entry| entry.path()).chain([prefix.join("Lib")]) {
@@ -75,7 +91,7 @@ fn code() -> Option<PathBuf> {
     use std::os::unix::ffi::OsStrExt;
     // SAFETY: zeros are a value of this struct of pointers.
     let mut found: libc::Dl_info = unsafe { std::mem::zeroed() };
-    // SAFETY: any address may be queried; the answer is written into the struct.
+    // SAFETY: any address may be queried; the result is written to the struct.
     let status = unsafe { libc::dladdr(code as *const () as *const _, &mut found) };
     if status == 0 || found.dli_fname.is_null() {
         return None;

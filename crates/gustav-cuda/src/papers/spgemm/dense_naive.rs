@@ -14,7 +14,7 @@ use crate::papers::spgemm as papers;
 use crate::product::check_config;
 use crate::product::sparse_operands::{Operands, Sparse};
 
-/// The part of C that a CTA computes.
+/// The tile of C that a CTA computes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
 pub struct Config {
     /// Columns, one thread each.
@@ -37,10 +37,10 @@ impl Config {
     }
 }
 
-// Multiplications beyond which nobody waits for the end.
+// Most multiplications: more would take too long.
 const MOST: u128 = 1 << 42;
 
-/// What the paper defines, up to a size that finishes in reasonable time.
+/// Supports what the paper defines, up to a size that finishes in reasonable time.
 pub(crate) fn supports(problem: &Problem) -> Result<()> {
     papers::supports(problem, Algorithm::DenseNaive)?;
     let work = problem.rows as u128 * problem.cols as u128;
@@ -68,7 +68,7 @@ pub(crate) fn request(dtype: DType, config: Config) -> Request {
         .with("HEIGHT", config.height)
 }
 
-/// With CSR out.
+/// With a result in CSR.
 pub(crate) type Prepared = ThroughDense<DenseNaive>;
 
 /// The compiled kernels, and memory for dense operands.

@@ -1,5 +1,5 @@
-//! What `shared-row` and `dense-naive` have in common: they compute rows of a dense C, which becomes
-//! CSR afterwards. Where all of C does not fit, it is computed in panels of rows, twice: once to
+//! The common part of `shared-row` and `dense-naive`: they compute rows of a dense C, which is then
+//! converted to CSR. If C does not fit in memory, it is computed in panels of rows, twice: once to
 //! count entries, once to write them.
 
 use std::ops::Range;
@@ -12,12 +12,12 @@ use crate::matrix::compress::{Compress, Entries, Panel};
 use crate::product::sparse_method::Method;
 use crate::product::sparse_operands::Operands;
 
-/// An algorithm prepared to compute rows of a dense C.
+/// An algorithm that computes rows of a dense C.
 pub(crate) trait DenseRows: Send + Sized {
     /// Its tile sizes.
     type Config;
 
-    /// Prepared for the patterns of `operands`.
+    /// Prepares the algorithm for the patterns of `operands`.
     fn new(
         device: &Device,
         operands: &Operands,
@@ -28,7 +28,7 @@ pub(crate) trait DenseRows: Send + Sized {
     /// Bytes that it holds on the device.
     fn bytes(&self) -> usize;
 
-    /// Queues what an execution begins with.
+    /// Queues the first work of an execution.
     ///
     /// # Safety
     /// As [`Method::execute`].
@@ -36,8 +36,8 @@ pub(crate) trait DenseRows: Send + Sized {
         Ok(())
     }
 
-    /// Queues rows `rows` of C = α·A·B, row-major from `c` on with leading dimension `ldc`; what
-    /// the patterns do not produce becomes minus zero.
+    /// Queues rows `rows` of C = α·A·B, row-major from `c` on with leading dimension `ldc`;
+    /// elements that are not in the pattern of C become minus zero.
     ///
     /// # Safety
     /// As [`Method::execute`]; `c` is large enough.
@@ -51,7 +51,7 @@ pub(crate) trait DenseRows: Send + Sized {
     ) -> Result<()>;
 }
 
-/// Such an algorithm with a dense panel of C, as a method with CSR out.
+/// Such an algorithm with a dense panel of C, as a [`Method`] with a result in CSR.
 pub(crate) struct ThroughDense<K> {
     rows: K,
     compress: Compress,
@@ -59,7 +59,7 @@ pub(crate) struct ThroughDense<K> {
     height: usize,
 }
 
-// A panel takes this part of the free memory at most, so that C in CSR form fits beside it.
+// A panel takes at most the free memory ÷ this, so that C in CSR form fits beside it.
 const PART: usize = 4;
 
 impl<K: DenseRows> ThroughDense<K> {

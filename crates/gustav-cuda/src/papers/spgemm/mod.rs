@@ -8,7 +8,7 @@ pub mod shared_row;
 use gustav_core::{Operation, Problem, Result};
 use gustav_plan::Algorithm;
 
-/// Refuses what the source of `algorithm` does not define.
+/// Checks that the paper of `algorithm` defines `problem`.
 pub(crate) fn supports(problem: &Problem, algorithm: Algorithm) -> Result<()> {
     super::supports(problem, algorithm, Operation::Spgemm, super::ROW_MAJOR, Algorithm::Binned)
 }

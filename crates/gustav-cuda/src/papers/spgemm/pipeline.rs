@@ -22,17 +22,17 @@ use crate::matrix::DeviceDense;
 use crate::product::checks::on as on_device;
 use crate::product::sparse_operands::{Operands, Sparse};
 
-/// How the operands are cut, and what may overlap.
+/// The blocks of the operands, and whether stages overlap.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 pub struct Config {
-    /// Rows of a block; none: as many as make blocks of some millions of elements, up to nine of A
-    /// and five of B, which is less in a hurry. The first of several and the last are half as long:
-    /// the GPU has nothing to do during the one, the CPU after the other.
+    /// Rows of a block; `None` for blocks of some millions of elements, up to nine of A and five of
+    /// B. The first and the last of several blocks are half as long: the GPU is idle during the
+    /// conversion of the first, the CPU after that of the last.
     pub block_rows: Option<usize>,
-    /// Whether conversion, copies and multiplication overlap. If not, all of B, then all of A is
-    /// one block, and every stage waits for the one before: convert, then multiply.
+    /// Whether conversion, copies and multiplication overlap. If not, A and B are one block each,
+    /// and every stage waits for the one before.
     pub overlapped: bool,
-    /// The kernel that multiplies; none: [`shared_row::Config::tuned`].
+    /// The kernel that multiplies; `None` for [`shared_row::Config::tuned`].
     pub kernel: Option<shared_row::Config>,
 }
 
@@ -42,7 +42,7 @@ impl Default for Config {
     }
 }
 
-// Elements of a block that are worth queueing it, and the most blocks of A and of B, two halves
+// Elements of a block that repay queueing it, and the most blocks of A and of B, the two halves
 // counted as one.
 const ELEMENTS: usize = 4 << 20;
 const BLOCKS_A: usize = 8;
@@ -68,7 +68,7 @@ impl Config {
     }
 }
 
-/// Rows of an operand to be converted, and page-locked memory for the result.
+/// Rows of an operand to convert, and page-locked memory for the result.
 #[derive(Debug)]
 pub struct Block<'a, T> {
     /// The rows.
@@ -83,19 +83,19 @@ pub struct Block<'a, T> {
     pub values: &'a mut [T],
 }
 
-/// Something that converts rows of a dense matrix, and says how many nonzeros they have.
+/// A function that converts rows of a dense matrix to CSR and returns the number of their nonzeros.
 pub type Convert<'a, T> = &'a mut dyn FnMut(Block<'_, T>) -> Result<usize>;
 
 /// One pipeline stage of a product. Times are milliseconds since the product began.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
 pub struct Stage {
-    /// Where it ran: `CPU`, `copy`, `multiply`, `download`.
+    /// The row of the timeline: `CPU`, `copy`, `multiply`, `download`.
     pub lane: &'static str,
-    /// What was done.
+    /// Name of the stage.
     pub name: &'static str,
-    /// When it began.
+    /// Start time.
     pub start_ms: f64,
-    /// When it ended.
+    /// End time.
     pub end_ms: f64,
 }
 
@@ -116,8 +116,8 @@ pub struct Pipeline<T> {
     stages: Vec<Stage>,
 }
 
-/// Memory for a block, on the host and for a block of A on the device, and a queue of its own to
-/// multiply it, so that a block begins where the one before leaves multiprocessors idle.
+/// Memory for a block, on the host and for a block of A on the device, and a stream to multiply it:
+/// the product of a block can begin while the previous one leaves multiprocessors idle.
 struct Slot<T> {
     offsets: PinnedBuffer<u32>,
     indices: PinnedBuffer<u32>,
@@ -136,7 +136,7 @@ struct Resident<T> {
     values: DeviceBuffer<T>,
 }
 
-/// Marks at both ends of a stage on the device.
+/// Events at both ends of a stage on the device.
 struct Span {
     lane: &'static str,
     name: &'static str,
@@ -174,7 +174,7 @@ impl<T: Scalar> Slot<T> {
         a: (usize, usize),
         kernel: SharedRow,
     ) -> Result<Self> {
-        let what = "page-locked room for a block";
+        let what = "page-locked memory for a block";
         Ok(Slot {
             offsets: PinnedBuffer::zeroed(device, rows + 1, what)?,
             indices: PinnedBuffer::zeroed(device, entries, what)?,
@@ -187,7 +187,7 @@ impl<T: Scalar> Slot<T> {
         })
     }
 
-    /// Converts `rows`; how many nonzeros there are.
+    /// Converts `rows`, and returns the number of nonzeros.
     fn convert(
         &mut self,
         rows: Range<usize>,
@@ -199,10 +199,10 @@ impl<T: Scalar> Slot<T> {
         convert(Block { rows, first, offsets, indices, values })
     }
 
-    /// Queues copying `rows` rows with `nnz` nonzeros to row `row`, entry `first` of `to`.
+    /// Queues a copy of `rows` rows with `nnz` nonzeros to row `row`, entry `first` of `to`.
     ///
     /// # Safety
-    /// `to` is large enough, and the slot stays as it is until the stream has done it.
+    /// `to` is large enough, and the slot is not changed before the copy is done.
     unsafe fn upload(
         &self,
         (rows, nnz): (usize, usize),
@@ -221,8 +221,8 @@ impl<T: Scalar> Slot<T> {
 }
 
 impl<T: Scalar> Pipeline<T> {
-    /// Everything that products of an m × k by a k × n matrix need: page-locked memory for two
-    /// blocks, device memory for two blocks of A and all of B, as if every element were a nonzero.
+    /// Allocates for products of an m × k by a k × n matrix: page-locked memory for two blocks,
+    /// device memory for two blocks of A and all of B, as if every element were a nonzero.
     ///
     /// # Errors
     /// [`Error::Unsupported`] for other types than f32 and f64, [`Error::Overflow`] when the
@@ -298,13 +298,14 @@ impl<T: Scalar> Pipeline<T> {
         (self.slots.iter().map(pinned).sum(), device)
     }
 
-    /// C = α·A·B into `c`, row-major m × n, and from there into `host` when given (m·n values,
-    /// row after row); done when this returns. `convert_b` and `convert_a` are asked for blocks of
-    /// rows from top to bottom, B first.
+    /// C = α·A·B into `c`, row-major m × n, and from there into `host` when given (m·n values, row
+    /// after row); the product is done when this returns. `convert_b` and `convert_a` are called
+    /// for blocks of rows from top to bottom, B first.
     ///
     /// # Errors
-    /// What the conversions return, [`Error::Shape`] for another `c`, [`Error::Length`] for
-    /// another `host`, [`Error::Argument`] for a `c` on another device, [`Error::Device`]; the pipeline stays usable.
+    /// Those of the conversions, [`Error::Shape`] for another `c`, [`Error::Length`] for another
+    /// `host`, [`Error::Argument`] for a `c` on another device, [`Error::Device`]; the pipeline
+    /// stays usable.
     pub fn run(
         &mut self,
         convert_b: Convert<'_, T>,
@@ -331,7 +332,7 @@ impl<T: Scalar> Pipeline<T> {
             return Err(Error::Length { what, expected, found });
         }
         let done = self.queue(convert_b, convert_a, alpha, c, host);
-        // No work outlives the call, also after an error.
+        // Waits for all work, also after an error.
         let multiply = self.slots.iter().map(|s| &s.multiply);
         for stream in [&self.copy, &self.download].into_iter().chain(multiply) {
             stream.synchronize()?;
@@ -404,7 +405,7 @@ impl<T: Scalar> Pipeline<T> {
             // SAFETY: B is there when the stream reaches it, with columns that increase.
             unsafe { slot.kernel.cut(&slot.multiply, &b)? };
         }
-        // Slots alternate from B to A too: the last block of B is copied meanwhile.
+        // Slots alternate from B to A too: the last block of B is still being copied.
         for (t, block) in (blocks_b.len()..).zip(blocks_a.iter()) {
             let slot = &mut slots[t % count];
             slot.copied.synchronize()?;
@@ -442,7 +443,7 @@ impl<T: Scalar> Pipeline<T> {
     }
 }
 
-/// Queues `work` on `stream` between the marks of `span`.
+/// Queues `work` on `stream` between the events of `span`.
 fn on(span: Option<&mut Span>, stream: &Stream, work: impl FnOnce() -> Result<()>) -> Result<()> {
     let Some(span) = span else { return work() };
     stream.mark(&span.start)?;

@@ -15,7 +15,7 @@ use crate::papers::spgemm as papers;
 use crate::product::check_config;
 use crate::product::sparse_operands::{Operands, Sparse};
 
-// Shared memory of the largest chunk that is chosen: a quarter of what a CTA may have.
+// The largest chunk takes the shared memory of a CTA ÷ this.
 const CHUNK_PART: usize = 4;
 // Static shared memory of a CTA: the row numbers of up to 32 groups.
 const STATIC: usize = 32 * 8;
@@ -25,20 +25,21 @@ const STATIC: usize = 32 * 8;
 pub struct Config {
     /// Threads of a CTA.
     pub threads: u32,
-    /// Rows of C that a CTA accumulates at once, each by a group of its threads: 1 in the paper,
-    /// more in its attempt of §7.1; groups of one warp are its outlook of warp-level aggregation.
+    /// Rows of C that a CTA accumulates concurrently, each by a group of its threads: 1 in the
+    /// paper, more in its experiment of §7.1; groups of one warp are the warp-level aggregation of
+    /// its outlook.
     pub rows: u32,
     /// Entries of the next row of B that a thread loads before the current one is added; 0 in the
     /// paper.
     pub prefetch: u32,
-    /// Most columns of C that a group accumulates at once (adaptive tiles, the paper's outlook);
-    /// none: what allows four CTAs on a multiprocessor.
+    /// Most columns of C that a group accumulates together (adaptive tiles, the paper's outlook);
+    /// `None` for a width that allows four CTAs on a multiprocessor.
     pub width: Option<u32>,
 }
 
-// Shared memory and threads of a multiprocessor: bytes that a thread has to account for.
+// Shared memory ÷ threads of a multiprocessor.
 const BYTES_A_THREAD: usize = (224 << 10) / 2048;
-// The chunk that allows four CTAs there.
+// The chunk that allows four CTAs on a multiprocessor.
 const CHUNK_BYTES: usize = 56 << 10;
 
 impl Default for Config {
@@ -81,7 +82,7 @@ impl Config {
     }
 }
 
-/// What the paper defines, in any shape.
+/// Supports what the paper defines, for any shape.
 pub(crate) fn supports(problem: &Problem) -> Result<()> {
     papers::supports(problem, Algorithm::SharedRow)
 }
@@ -98,10 +99,10 @@ pub(crate) fn configs(problem: &Problem) -> Vec<Config> {
         Config { threads: 128, ..tuned },
         Config { threads: 256, ..tuned },
         Config { threads: 128, prefetch: 4, ..tuned },
-        // The paper's section 7.1.
+        // Section 7.1 of the paper.
         Config { threads: 256, rows: 2, ..paper },
         Config { threads: 512, rows: 4, ..tuned },
-        // Its outlook: a row a warp, and adaptive tiles.
+        // Its outlook: one row per warp, and adaptive tiles.
         Config { threads: 256, rows: 8, width: Some(1024), ..tuned },
         Config { threads: 128, width: Some(2048), ..tuned },
         Config { threads: 128, width: Some(4096), ..tuned },
@@ -129,12 +130,12 @@ pub(crate) struct SharedRow {
     columns: Columns,
     /// Bytes of shared memory of a CTA.
     shared: usize,
-    /// CTAs that stay.
+    /// Persistent CTAs.
     ctas: u64,
     width: usize,
     chunks: usize,
     repeats: bool,
-    /// Boundaries of chunks in the rows of B, when there are more than one.
+    /// Boundaries of chunks in the rows of B, if there are several chunks.
     cuts: DeviceBuffer<u32>,
     next: DeviceBuffer<u64>,
 }
@@ -144,14 +145,13 @@ parameter_block! {
         offsets: *const u32,
         indices: *const u32,
         values: *const Value,
-        /// Row k of B enters chunk c at first[c * stride + k] and leaves it at last[c * stride +
-        /// k].
+        /// The entries of row k of B in chunk c are first[c * stride + k] .. last[c * stride + k].
         first: *const u32,
         last: *const u32,
         b_indices: *const u32,
         b_values: *const Value,
         c: *mut Value,
-        /// Counter of rows taken, zero at the start.
+        /// Counter of rows taken by CTAs, zero at launch.
         next: *mut u64,
         stride: u64,
         /// First row of A.
@@ -184,12 +184,12 @@ impl SharedRow {
         let own = most / CHUNK_PART / line;
         let width = config.width.map_or(own, |w| w as usize).clamp(1, (most / line).max(1));
         let chunks = columns.div_ceil(width).max(1);
-        // Chunks of like width, whole warps of columns.
+        // Chunks of about equal width, multiples of 32 columns.
         let width = columns.div_ceil(chunks).next_multiple_of(32).min(width).max(1);
         let chunks = columns.div_ceil(width);
         let kernel = device.module(&request(dtype, config, repeats))?.kernel(c"shared_row")?;
         device.bind()?;
-        // The same for every chunk, as other plans may launch the same kernel.
+        // The most that any plan needs, because other plans may launch the same kernel.
         kernel.allow_shared(device.profile().shared_bytes_per_cta.saturating_sub(STATIC))?;
         let shared = width * line + batch;
         let resident = kernel.resident(config.threads, shared)?.max(1);
@@ -209,11 +209,11 @@ impl SharedRow {
         })
     }
 
-    /// Queues finding where the rows of `b` cross from chunk to chunk.
+    /// Queues the computation of the boundaries of chunks in the rows of `b`.
     ///
     /// # Safety
-    /// `b` is valid until the stream has done the work, of the shape that was compiled for, with
-    /// increasing columns unless compiled for others.
+    /// `b` is valid until the work is done, has the shape that the kernel was compiled for, and
+    /// increasing columns unless it was compiled with `repeats`.
     pub(crate) unsafe fn cut(&self, stream: &Stream, b: &Sparse) -> Result<()> {
         if self.cuts.is_empty() {
             return Ok(());
@@ -223,7 +223,7 @@ impl SharedRow {
         unsafe { self.columns.cut(stream, b, self.width, self.chunks, self.cuts.address()) }
     }
 
-    /// Queues rows `rows` of A times B, as [`DenseRows::rows`].
+    /// Queues the product of rows `rows` of A with B, as [`DenseRows::rows`].
     ///
     /// # Safety
     /// As there, after [`SharedRow::cut`] of the same B.
@@ -237,7 +237,7 @@ impl SharedRow {
     ) -> Result<()> {
         self.next.fill(0, stream)?;
         self.cuts.used_on(stream);
-        // Without boundaries of chunks, a row of B begins and ends where its offsets say.
+        // With one chunk, the boundaries are the row offsets of B.
         let (first, step, stride) = match self.cuts.is_empty() {
             true => (o.b.offsets, 1, 0),
             false => (self.cuts.address(), o.b.rows as u64, o.b.rows as u64),
@@ -288,7 +288,7 @@ impl DenseRows for SharedRow {
             let nearest = "Csr::canonicalize of B first";
             return Err(crate::product::unsupported(problem, backend, reason, nearest));
         }
-        // SAFETY: as above, with the columns looked at.
+        // SAFETY: as above, with the columns checked.
         unsafe { made.cut(device.stream(), &o.b)? };
         Ok(made)
     }

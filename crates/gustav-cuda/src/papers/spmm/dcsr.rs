@@ -1,5 +1,5 @@
-//! `dcsr`: the rows that hold nonzeros and no others, as the study of row permutations (§II-A)
-//! describes it. See `kernels/papers/spmm/dcsr.cu`.
+//! `dcsr`: only the nonempty rows are processed, as the study of row permutations (§II-A) describes
+//! it. See `kernels/papers/spmm/dcsr.cu`.
 
 use gustav_core::buffer::try_vec;
 use gustav_core::{Problem, Result};
@@ -22,12 +22,12 @@ pub(crate) fn source() -> Request {
     request!("papers/spmm/dcsr.cu")
 }
 
-/// What the source defines.
+/// Supports what the paper defines.
 pub(crate) fn supports(problem: &Problem) -> Result<()> {
     papers::spmm(problem, Algorithm::Dcsr, papers::COLUMN_MAJOR)
 }
 
-/// The compiled kernel and the rows that hold nonzeros.
+/// The compiled kernel and the nonempty rows.
 pub(crate) struct Prepared {
     config: Config,
     kernel: Kernel<Arguments>,
@@ -43,7 +43,7 @@ impl Prepared {
         let kernel = device.module(&request)?.kernel(c"dcsr")?;
         let all = pattern.host_offsets()?;
         let count = all.windows(2).filter(|w| w[0] < w[1]).count();
-        let mut filled = try_vec::<u32>(count, "rows that hold nonzeros")?;
+        let mut filled = try_vec::<u32>(count, "nonempty rows")?;
         let mut offsets = try_vec::<u32>(count + 1, "their offsets")?;
         // Rows and nonzeros fit in 32 bits, see `supports`.
         for (row, range) in all.windows(2).enumerate().filter(|(_, w)| w[0] < w[1]) {
@@ -54,7 +54,7 @@ impl Prepared {
         Ok(Prepared {
             config,
             kernel,
-            filled: DeviceBuffer::from_slice(device, &filled, "rows that hold nonzeros")?,
+            filled: DeviceBuffer::from_slice(device, &filled, "nonempty rows")?,
             offsets: DeviceBuffer::from_slice(device, &offsets, "their offsets")?,
         })
     }

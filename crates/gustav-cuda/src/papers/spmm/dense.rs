@@ -1,5 +1,5 @@
-//! `dense`: A written out with its zeros, and a dense product by cuBLAS, for matrices that are full
-//! enough (Yang, Buluç, Owens 2018, figure 7). See `kernels/papers/spmm/dense.cu`.
+//! `dense`: A as a dense matrix with its zeros, and a product by cuBLAS, for matrices that are
+//! dense enough (Yang, Buluç, Owens 2018, figure 7). See `kernels/papers/spmm/dense.cu`.
 
 use gustav_core::{DType, Error, IndexType, Operation, Problem, Result, Semiring};
 
@@ -15,17 +15,17 @@ use crate::vendor::cublas::Handle;
 
 const BLOCK: u32 = 256;
 
-/// `dense` has nothing to configure.
+/// `dense` has no parameters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Serialize)]
 pub struct Config;
 
-/// What a dense product takes: floating point and plus-times, over finite operands.
+/// Supports floating point and plus-times over finite operands.
 pub(crate) fn supports(problem: &Problem) -> Result<()> {
     takes(problem, "dense (cuBLAS)", &[DType::F32, DType::F64, DType::F16, DType::Bf16])
 }
 
-/// What products that multiply zeros which are not stored take, in one of `types`; `segmented` takes
-/// the rest.
+/// Common checks of algorithms that multiply zeros that are not stored: finite operands of one of
+/// `types`. `segmented` supports the rest.
 pub(crate) fn takes(problem: &Problem, backend: &str, types: &[DType]) -> Result<()> {
     let refuse = |reason: &str| Err(unsupported(problem, backend, reason, "segmented"));
     if problem.operation != Operation::Spmm {
@@ -73,7 +73,7 @@ pub(crate) fn request(dtype: DType, index: IndexType, offset: IndexType, repeats
 pub(crate) struct Prepared {
     matrix: DeviceBuffer<u8>,
     fill: Kernel<Arguments>,
-    /// Sums in f32 of 16-bit values, and what makes C of them.
+    /// For 16-bit values: sums in f32, and the kernel that computes C from them.
     sums: Option<(DeviceBuffer<f32>, Kernel<Finish>)>,
     /// Threads of a row.
     lanes: u64,
@@ -95,7 +95,7 @@ parameter_block! {
 
 parameter_block! {
     struct Finish {
-        /// Rows x columns.
+        /// Of rows x columns.
         sums: *const f32,
         c: *mut Value,
         rows: u64,
@@ -107,14 +107,14 @@ parameter_block! {
 }
 
 impl Prepared {
-    /// Takes the memory, and looks whether rows have a column twice.
+    /// Allocates the memory, and checks whether rows repeat columns.
     pub(crate) fn new(p: &Pattern<'_>, problem: &Problem, _config: Config) -> Result<Self> {
         let (device, rows, inner) = (p.device(), problem.output_rows(), problem.inner());
         let stream = device.stream();
-        // Whole words, for the bits of the search.
+        // Rounded up to whole words, for the bits of the check.
         let bytes = rows.saturating_mul(inner).saturating_mul(problem.dtype.bytes());
-        let room = bytes.checked_next_multiple_of(8).unwrap_or(usize::MAX);
-        let mut matrix = DeviceBuffer::<u8>::uninit(device, room, "A with its zeros")?;
+        let padded = bytes.checked_next_multiple_of(8).unwrap_or(usize::MAX);
+        let mut matrix = DeviceBuffer::<u8>::uninit(device, padded, "A with its zeros")?;
         let mut found = DeviceBuffer::<u32>::uninit(device, 1, "repeated columns")?;
         matrix.fill(0, stream)?;
         found.fill(0, stream)?;
@@ -130,7 +130,7 @@ impl Prepared {
             inner: inner as u64,
         };
         let search = compiled(false)?.kernel(c"dense_repeats")?;
-        // SAFETY: a's positions have a bit each.
+        // SAFETY: there is a bit for every position of A.
         unsafe { search.launch(stream, grid(rows as u64, 32), BLOCK, &arguments)? };
         let mut repeats = [0];
         found.read(&mut repeats)?;
@@ -143,8 +143,8 @@ impl Prepared {
         let sums = (problem.dtype.bytes() == 2)
             .then(|| {
                 let count = rows.saturating_mul(problem.columns);
-                let room = DeviceBuffer::uninit(device, count, "sums of a dense product")?;
-                Ok::<_, Error>((room, module.kernel(c"dense_finish")?))
+                let sums = DeviceBuffer::uninit(device, count, "sums of a dense product")?;
+                Ok::<_, Error>((sums, module.kernel(c"dense_finish")?))
             })
             .transpose()?;
         Ok(Prepared {
@@ -164,7 +164,7 @@ fn grid(rows: u64, lanes: u64) -> (u64, u64) {
 
 impl Method for Prepared {
     fn bytes(&self) -> usize {
-        let sums = self.sums.as_ref().map_or(0, |(room, _)| room.bytes());
+        let sums = self.sums.as_ref().map_or(0, |(sums, _)| sums.bytes());
         self.matrix.bytes() + sums + self.handle.bytes()
     }
 

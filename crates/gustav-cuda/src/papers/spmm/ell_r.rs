@@ -26,12 +26,12 @@ impl Default for Config {
     }
 }
 
-/// What the source defines, over row-major operands.
+/// Supports what the paper defines, with row-major operands.
 pub(crate) fn supports(problem: &Problem) -> Result<()> {
     papers::spmm(problem, Algorithm::EllR, papers::ROW_MAJOR)
 }
 
-/// Four threads a row.
+/// Four threads per row.
 pub(crate) fn choose(_: &Pattern<'_>, _: &Problem) -> Result<(Config, String)> {
     Ok((Config::default(), "named by the caller".into()))
 }

@@ -12,7 +12,7 @@ use crate::product::method::Method;
 use crate::product::operands::Operands;
 use crate::schedule::pattern::Pattern;
 
-// Threads and columns of a CTA of the fix-up.
+// Threads of a CTA of the fix-up, and its columns.
 const FIX_UP_BLOCK: u32 = 256;
 const FIX_UP_WIDTH: u64 = 32;
 
@@ -23,8 +23,8 @@ pub struct Config {
     pub threads: u32,
     /// Nonzeros per thread; the paper's number is 1.
     pub items: u32,
-    /// Columns of C that a group of as many lanes computes: 32, or 4 with more nonzeros per
-    /// thread, which the paper measured and dropped.
+    /// Columns of C that a group of as many lanes computes: 32, or 4 with more nonzeros per thread,
+    /// which the paper measured and rejected.
     pub columns: u32,
 }
 
@@ -47,7 +47,7 @@ pub(crate) fn choose(_: &Pattern<'_>, _: &Problem) -> Result<(Config, String)> {
     Ok((Config::default(), "named by the caller".into()))
 }
 
-/// The paper's configuration and the one it left.
+/// The paper's configuration and the one that it rejected.
 pub(crate) fn configs(_: &Problem) -> Vec<Config> {
     vec![Config::default(), Config { items: 8, columns: 4, ..Config::default() }]
 }
@@ -77,11 +77,11 @@ parameter_block! {
         values: *const Value,
         b: *const Value,
         c: *mut Value,
-        /// Partitions + 1.
+        /// Of partitions + 1 elements.
         boundaries: *mut schedule::Boundary,
-        /// Partitions.
+        /// Of partitions elements.
         carry_rows: *mut u32,
-        /// Partitions x columns.
+        /// Of partitions x columns elements.
         carries: *mut Value,
         partitions: u64,
         rows: u64,

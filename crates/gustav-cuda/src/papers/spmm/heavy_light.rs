@@ -1,5 +1,5 @@
-//! `heavy-light`: row segments that share rows of B through shared memory, and the light rest, as Hong
-//! et al. (2018) describe it. See `kernels/papers/spmm/heavy_light.cu`.
+//! `heavy-light`: heavy row segments share rows of B through shared memory, the remaining nonzeros
+//! are light, as Hong et al. (2018) describe it. See `kernels/papers/spmm/heavy_light.cu`.
 
 use gustav_core::buffer::try_vec;
 use gustav_core::{DType, Problem, Result};
@@ -16,17 +16,17 @@ use crate::product::{check_config, unsupported};
 use crate::schedule::pattern::Pattern;
 
 const WARP: u32 = 32;
-// Shared memory that any device grants a CTA.
+// Shared memory that a CTA has on all devices.
 const SHARED_BYTES: u32 = 48 << 10;
 
-/// What is heavy, and how a CTA takes it.
+/// The threshold of heavy segments, and the shape of a CTA.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
 pub struct Config {
     /// Columns of A in a panel: rows of B in shared memory.
     pub panel: u32,
     /// Nonzeros of a row in one panel from which they are heavy.
     pub heavy: u32,
-    /// Heavy segments of a CTA at most.
+    /// Most heavy segments of a CTA.
     pub segments: u32,
     /// Warps of a CTA.
     pub warps: u32,
@@ -38,7 +38,7 @@ impl Default for Config {
     }
 }
 
-/// What the source defines; its atomic additions are in no fixed order.
+/// Supports what the paper defines; not deterministic, because it adds atomically.
 pub(crate) fn supports(problem: &Problem) -> Result<()> {
     papers::spmm(problem, Algorithm::HeavyLight, papers::ROW_MAJOR)?;
     if problem.deterministic {
@@ -68,7 +68,7 @@ pub(crate) fn request(dtype: DType, config: Config) -> Request {
         .with("WARPS", config.warps)
 }
 
-/// A matrix's entries, light ones first, heavy ones by panel.
+/// The entries of a matrix: light ones first, then heavy ones by panel.
 #[derive(Debug, Default, PartialEq)]
 struct Parts {
     columns: Vec<u32>,
@@ -129,7 +129,7 @@ impl Parts {
     }
 }
 
-/// The compiled kernels and the parted pattern.
+/// The compiled kernels and the pattern in its parts.
 pub(crate) struct Prepared {
     config: Config,
     kernels: [Kernel<Arguments>; 3],
@@ -144,9 +144,9 @@ parameter_block! {
     struct Arguments {
         indices: *const u32,
         values: *const Value,
-        /// With one more at the end.
+        /// With one more element at the end.
         light: *const Run,
-        /// With one more at the end.
+        /// With one more element at the end.
         heavy: *const Run,
         groups: *const Group,
         b: *const Value,
@@ -163,7 +163,7 @@ parameter_block! {
 }
 
 impl Prepared {
-    /// Parts the pattern on the host.
+    /// Divides the pattern on the host.
     pub(crate) fn new(p: &Pattern<'_>, problem: &Problem, config: Config) -> Result<Self> {
         check(config, problem.dtype)?;
         let device = p.device();

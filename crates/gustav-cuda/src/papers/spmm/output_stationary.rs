@@ -1,4 +1,4 @@
-//! `output-stationary`: a CTA per strip of columns of C, as the study of row permutations (§II-B)
+//! `output-stationary`: one CTA per strip of columns of C, as the study of row permutations (§II-B)
 //! describes it. See `kernels/papers/spmm/output_stationary.cu`.
 
 use gustav_core::{Problem, Result};
@@ -22,12 +22,12 @@ pub(crate) fn source() -> Request {
     request!("papers/spmm/output_stationary.cu")
 }
 
-/// What the source defines.
+/// Supports what the paper defines.
 pub(crate) fn supports(problem: &Problem) -> Result<()> {
     papers::spmm(problem, Algorithm::OutputStationary, papers::COLUMN_MAJOR)
 }
 
-/// The compiled kernel, and the slots of the plan's order.
+/// The compiled kernel, and the slots of the plan's row order.
 pub(crate) struct Prepared {
     config: Config,
     kernel: Kernel<Arguments>,

@@ -1,4 +1,4 @@
-//! Host side of `kernels/papers/spmm/padded.cuh`: what `sell-p` and `ell-r` have in common.
+//! Host side of `kernels/papers/spmm/padded.cuh`: the common part of `sell-p` and `ell-r`.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -19,23 +19,23 @@ use crate::schedule::pattern::Pattern;
 
 pub(crate) const ANY_LAYOUT: bool = false;
 
-/// How a format lays out its slots, and which threads take them.
+/// The layout of a format's slots, and their assignment to threads.
 pub(crate) trait Format: Send {
     /// Tile sizes.
     type Config: Copy + Send;
-    /// Its two kernels: conversion of the pattern, product.
+    /// Its two kernels: the conversion of the pattern, the product.
     const KERNELS: [&'static CStr; 2];
 
-    /// Refuses what has no kernel.
+    /// Checks that there is a kernel for the configuration.
     fn check(config: Self::Config) -> Result<()>;
 
     /// The source for vectors of `vector` columns.
     fn request(dtype: DType, vector: u32, config: Self::Config) -> Request;
 
-    /// The room that the rows of `offsets` need.
+    /// The slots of a matrix with row offsets `offsets`.
     fn layout(offsets: &[u64], config: Self::Config) -> SlotLayout;
 
-    /// CTAs and threads of one for the product with so many strips of columns.
+    /// CTAs, and threads of a CTA, for a product with `strips` strips of columns.
     fn launch(rows: u64, strips: u64, config: Self::Config) -> ((u64, u64), u32);
 }
 
@@ -44,15 +44,15 @@ pub(crate) trait Format: Send {
 pub(crate) struct SlotLayout {
     /// First slot of every slice, and the end; empty without slices.
     pub slices: Vec<u64>,
-    /// All slots.
+    /// Number of slots.
     pub slots: usize,
-    /// Rows with the padded ones.
+    /// Rows, including padding.
     pub lines: u64,
-    /// Slots of every row, without slices.
+    /// Slots of every row, if there are no slices.
     pub width: u64,
 }
 
-// Threads of a CTA that converts.
+// Threads of a CTA of the conversion.
 pub(crate) const BLOCK: u32 = 256;
 
 /// The converted pattern and the kernels compiled so far.
@@ -71,7 +71,7 @@ parameter_block! {
     pub(crate) struct Arguments {
         offsets: *const u32,
         indices: *const u32,
-        /// First slot of every slice; null without slices.
+        /// First slot of every slice; null if there are no slices.
         slices: *const u64,
         /// Column of every slot.
         columns_of: *mut u32,
@@ -81,9 +81,9 @@ parameter_block! {
         b: *const Value,
         c: *mut Value,
         rows: u64,
-        /// Rows with the padded ones.
+        /// Rows, including padding.
         lines: u64,
-        /// Entries of every row, a multiple of LANES; of no meaning with slices.
+        /// Slots of every row, a multiple of LANES; unused with slices.
         width: u64,
         columns: u64,
         ldb: u64,
@@ -124,7 +124,7 @@ impl<F: Format> Prepared<F> {
         Ok(prepared)
     }
 
-    /// The converted pattern, without operands.
+    /// Arguments with the converted pattern only.
     fn arguments(&self) -> Arguments {
         Arguments {
             offsets: 0,

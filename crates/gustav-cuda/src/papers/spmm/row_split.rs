@@ -14,23 +14,23 @@ use crate::schedule::pattern::Pattern;
 
 const WARP: u32 = 32;
 
-/// What a CTA takes, and how a batch of nonzeros reaches the lanes.
+/// The rows of a CTA, and how a batch of nonzeros is broadcast to the lanes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Variant {
-    /// The paper's: a warp a row, broadcast by shuffles.
+    /// The paper's choice: a warp per row, broadcast by shuffles.
     #[default]
     Shuffle,
-    /// A CTA a row.
+    /// A CTA per row.
     CtaPerRow,
     /// Broadcast through shared memory.
     SharedBroadcast,
-    /// Lanes read rows of B of their own; products are reduced by shuffles.
+    /// Each lane reads its own row of B; products are reduced by shuffles.
     TransposedLoad,
 }
 
 impl Variant {
-    /// The paper's, then those that it measured and dropped.
+    /// The paper's choice, then the variants that it measured and rejected.
     pub const ALL: [Variant; 4] =
         [Variant::Shuffle, Variant::CtaPerRow, Variant::SharedBroadcast, Variant::TransposedLoad];
 
@@ -49,7 +49,7 @@ impl Variant {
 pub struct Config {
     /// Warps of a CTA; the paper's number is 4.
     pub warps: u32,
-    /// Which of the paper's designs.
+    /// The variant.
     pub variant: Variant,
 }
 
@@ -59,7 +59,8 @@ impl Default for Config {
     }
 }
 
-/// What the paper defines; C is row-major, or column-major, which the paper measured and dropped.
+/// Supports what the paper defines; C is row-major, or column-major, which the paper measured and
+/// rejected.
 pub(crate) fn supports(problem: &Problem) -> Result<()> {
     papers::spmm(problem, Algorithm::RowSplit, (Layout::RowMajor, problem.layout_c))
 }

@@ -28,7 +28,7 @@ impl Default for Config {
     }
 }
 
-/// What the source defines, over row-major operands.
+/// Supports what the paper defines, with row-major operands.
 pub(crate) fn supports(problem: &Problem) -> Result<()> {
     papers::spmm(problem, Algorithm::SellP, papers::ROW_MAJOR)
 }
@@ -89,7 +89,7 @@ impl Format for SellP {
 
     fn launch(rows: u64, strips: u64, config: Config) -> ((u64, u64), u32) {
         let group = config.rows * config.lanes;
-        // Whole warps, and no more groups than there are strips.
+        // Whole warps, and at most as many groups as strips.
         let groups = strips.next_power_of_two().min(u64::from(BLOCK / group)) as u32;
         let block = (groups * group).max(32);
         let grid =

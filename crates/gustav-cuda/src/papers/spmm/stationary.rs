@@ -1,4 +1,4 @@
-//! Host side of `kernels/papers/spmm/stationary.cuh`: what `output-stationary` and `dcsr` have in common.
+//! Host side of `kernels/papers/spmm/stationary.cuh`: the common part of `output-stationary` and `dcsr`.
 
 use gustav_core::{DType, Problem, Result};
 
@@ -13,7 +13,7 @@ use crate::schedule::pattern::Pattern;
 /// The shape of a CTA.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
 pub struct Config {
-    /// Warps of a CTA; the source's number is 32.
+    /// Warps of a CTA; the study's number is 32.
     pub warps: u32,
     /// Columns of C that a CTA owns.
     pub width: u32,
@@ -36,12 +36,12 @@ impl Config {
     }
 }
 
-// B and C are column-major as they are.
+// Column-major B and C are read and written directly.
 pub(crate) const ANY_LAYOUT: bool = true;
 
-/// The source's configuration, or that of the plan's order.
+/// The study's configuration, with the number of warps of the plan's row order if there is one.
 pub(crate) fn choose(pattern: &Pattern<'_>, _: &Problem) -> Result<(Config, String)> {
-    // An order has been made for a number of warps.
+    // A row order is made for a number of warps.
     let own = Config::default();
     let warps = pattern.order().map_or(own.warps, |order| order.shape().warps as u32);
     Ok((Config { warps, ..own }, "named by the caller".into()))
@@ -51,7 +51,7 @@ pub(crate) fn configs(_: &Problem) -> Vec<Config> {
     [1, 2, 4].map(|width| Config { width, ..Config::default() }).into()
 }
 
-/// `source` with its parameters; `ordered` if a plan lists the rows of `output-stationary`.
+/// `source` with its parameters; `ordered` if `output-stationary` has a row order.
 pub(crate) fn request(source: Request, dtype: DType, config: Config, ordered: bool) -> Request {
     source
         .with_block::<Arguments>()
@@ -65,7 +65,7 @@ parameter_block! {
     /// The kernels' parameter.
     pub(crate) struct Arguments {
         pub operands: papers::PaperOperands,
-        /// Rows of A that hold nonzeros (dcsr), slots of an order (output-stationary).
+        /// Nonempty rows of A (dcsr), slots of a row order (output-stationary).
         pub listed: *const u32,
         pub all_rows: u64,
     }

@@ -13,7 +13,7 @@ use crate::product::method::Method;
 use crate::product::operands::Operands;
 use crate::schedule::pattern::Pattern;
 
-/// What one thread and one CTA do.
+/// The work of a thread, and the size of a CTA.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
 pub struct Config {
     /// Threads of a CTA.
@@ -28,14 +28,14 @@ impl Default for Config {
     }
 }
 
-/// What the paper defines.
+/// Supports what the paper defines.
 pub(crate) fn supports(problem: &Problem) -> Result<()> {
     papers::spmm(problem, Algorithm::ThreadRow, papers::ROW_MAJOR)
 }
 
 pub(crate) const ANY_LAYOUT: bool = false;
 
-/// A few columns a thread.
+/// A few columns per thread.
 pub(crate) fn choose(_pattern: &Pattern<'_>, _problem: &Problem) -> Result<(Config, String)> {
     Ok((Config::default(), "named by the caller".into()))
 }

@@ -69,11 +69,11 @@ parameter_block! {
         values: *const Value,
         x: *const Value,
         y: *mut Value,
-        /// Partitions + 1.
+        /// Of partitions + 1 elements.
         boundaries: *mut schedule::Boundary,
-        /// Partitions.
+        /// Of partitions elements.
         carry_rows: *mut u32,
-        /// Partitions.
+        /// Of partitions elements.
         carries: *mut Value,
         partitions: u64,
         rows: u64,
@@ -99,7 +99,7 @@ impl<P: Partitioning> Prepared<P> {
             ..Arguments::default()
         };
         let grid = (partitions.count + 1).div_ceil(u64::from(config.threads));
-        // SAFETY: it reads the row offsets, which live, and writes the boundaries, which are as many.
+        // SAFETY: it reads the row offsets, which are valid, and writes the boundaries, of the right number.
         unsafe {
             let search = module.kernel(search)?;
             search.launch(device.stream(), (grid, 1), config.threads, &arguments)?;

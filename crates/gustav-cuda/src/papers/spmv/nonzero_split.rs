@@ -13,7 +13,7 @@ pub(crate) use super::flattened::{ANY_LAYOUT, choose, configs};
 
 pub(crate) type Prepared = flattened::Prepared<NonzeroSplit>;
 
-/// What the paper defines.
+/// Supports what the paper defines.
 pub(crate) fn supports(problem: &Problem) -> Result<()> {
     papers::supports(
         problem,

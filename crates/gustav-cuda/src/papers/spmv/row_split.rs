@@ -27,7 +27,7 @@ pub(crate) fn supports(problem: &Problem) -> Result<()> {
 
 pub(crate) const ANY_LAYOUT: bool = true;
 
-/// As many lanes as reach the mean row length with two nonzeros each.
+/// As many lanes as cover the mean row length with two nonzeros each.
 pub(crate) fn choose(_: &Pattern<'_>, problem: &Problem) -> Result<(Config, String)> {
     let mean = problem.nnz as f64 / problem.output_rows().max(1) as f64;
     let lanes = ((mean / 2.0).round() as u32).clamp(1, 32).next_power_of_two();

@@ -9,27 +9,30 @@ use super::request::{ITEMS, SCAN};
 use crate::device::Device;
 use crate::product::sparse_operands::{Matrix, Operands, Output};
 
-// Rows of a multiprocessor with which a CTA or a warp for each leaves it busy, and a thread for some
-// and for all.
+// Rows per multiprocessor that fill it with a warp or a CTA for each row, with a thread for some
+// rows, and with a thread for each row.
 const FULL_OF_WARPS: usize = 64;
 const FULL_OF_SOME: usize = 128;
 const FULL_OF_THREADS: usize = 512;
-// Products that a thread merges at most, of few rows of B and of many, by how full the device is.
+// Most products of a row that a thread merges, from few rows of B and from many, by how full the
+// device is.
 const MERGED_FEW: [u32; 3] = [0, 32, 64];
 const MERGED_MANY: [u32; 3] = [0, 0, 160];
-// Products that a warp has a mask for, and a smaller CTA, at most, where rows are few and many.
+// Most products of a row with a bitmask of a warp, and of the smaller CTA; for few rows and for
+// many.
 const NARROW: [u32; 2] = [1024, 4096];
 const WIDE: [u32; 2] = [8192, 32_768];
-// Rows that have one of so many parts of A's nonzeros are cut, if they have as many as `CUT`; as many
-// as `CUT_FEW` where there are fewer rows than multiprocessors.
+// Rows with at least 1/`CUT_PARTS` of A's nonzeros are cut, if they have `CUT` nonzeros; `CUT_FEW`
+// if there are fewer rows than multiprocessors.
 const CUT_PARTS: usize = 512;
 const CUT: usize = 4096;
 const CUT_FEW: usize = 256;
-// Granules of columns that are counted in 16 bits, and columns of the smallest ones as a power of two.
+// Column ranges are stored in granules, numbered in 16 bits: most granules, and log2 of the columns of the smallest
+// granule.
 const GRANULES: u64 = 1 << 16;
 const LEAST_GRANULE: u32 = 5;
 
-/// Products that a thread merges at most, of few rows of B and of many, where there are so many rows.
+/// Most products of a row that a thread merges, from few rows of B and from many, for `rows` rows.
 pub(in crate::spgemm) fn merged(rows: usize, multiprocessors: usize) -> [u32; 2] {
     let fills = |most: usize| usize::from(rows >= most * multiprocessors);
     let threads = fills(FULL_OF_SOME) + fills(FULL_OF_THREADS);
@@ -42,20 +45,21 @@ parameter_block! {
         pub a: Matrix,
         pub b: Matrix,
         pub c: Output,
-        /// Of every row: its columns, see `Range`, and its products and bin, see `Cost`. Its
-        /// entries are in `c.offsets`, at the next index, until the scan makes them offsets.
+        /// For every row its range of columns, see `Range`, and its products and bin, see `Cost`.
+        /// Its number of entries is in `c.offsets`, at the next index, until the scan computes
+        /// offsets.
         ranges: *mut u32,
         costs: *mut u16,
-        /// Rows of a phase, bin after bin.
+        /// Rows of a phase, by bin.
         pub list: *mut u32,
         pub counters: *mut u64,
-        /// Host memory for the counters; the word behind it is written last.
+        /// Host memory for the counters; the word after them is written last.
         pub report: *mut u64,
-        /// Of every tile of the scan: what it and those before it hold.
+        /// For every tile of the scan its sum and the sum of all tiles up to it.
         tiles: *mut u64,
-        /// B as bits, `bit_words` words a row, where it is full enough.
+        /// B as bitmasks, `bit_words` words per row, if it is dense enough.
         pub bits: *mut u32,
-        /// Of `slots` rows cut into chunks: the row numbers, the chunks that have ended, their bits and sums.
+        /// For `slots` rows cut into chunks: the row numbers, the finished chunks, their bits and sums.
         pub slot_rows: *mut u32,
         pub ended: *mut u32,
         pub found_bits: *mut u32,
@@ -65,40 +69,42 @@ parameter_block! {
         pub columns: u64,
         nnz_b: u64,
         pub alpha: u64,
-        /// Entries of C before these rows.
+        /// Entries of C before the rows of this part.
         pub first: u64,
-        /// Of a launch: where its rows are in the list, how many, and what shared memory fits
-        /// for per thread group.
+        /// Of a launch: its first row in the list, the number of rows, and per thread group the
+        /// words of the bitmask and the entries that shared memory holds.
         pub begin: u32,
         pub count: u32,
         pub words: u32,
         pub entries: u32,
-        /// Of the analysis: lanes of a row as a power of two, rows of a CTA.
+        /// Of the analysis: log2 of the lanes of a row, rows of a CTA.
         pub log_lanes: u32,
         pub tile: u32,
-        /// Whether rows of B increase strictly; whether rows of C must.
+        /// Whether columns of B's rows strictly increase; whether those of C must.
         pub ordered: u32,
         sorted: u32,
         pub bit_words: u32,
-        /// Of the bins: products that a thread merges of few rows of B and of many, that a warp and
-        /// a smaller CTA have a mask for, at most; nonzeros of rows cut into chunks, at least.
+        /// Limits of the bins: most products that a thread merges from few rows of B and from many,
+        /// most products for a bitmask of a warp and of the smaller CTA; fewest nonzeros of rows
+        /// cut into chunks.
         merged_few: u32,
         merged_many: u32,
         narrow: u32,
         wide: u32,
         cut: u32,
         pub slots: u32,
-        /// Products of an entry of full rows with a bin of their own, at least; none where 0.
+        /// Fewest products per entry of full rows, which have a bin of their own; 0 for no such
+        /// bin.
         pub full: u32,
-        /// Columns of a granule of ranges as a power of two.
+        /// log2 of the columns of a granule.
         log_granule: u32,
-        /// Number of the report, which is written behind it.
+        /// Number of the report, written after the counters.
         pub report_number: u32,
     }
 }
 
 impl Arguments {
-    /// Of operands alone, whose rows of B increase; all rows of A are counted.
+    /// Arguments for the operands alone; rows of B are assumed to increase.
     pub(in crate::spgemm) fn of(o: &Operands) -> Self {
         Arguments {
             a: o.a.into(),
@@ -114,28 +120,28 @@ impl Arguments {
         }
     }
 
-    /// Another A and B of the same patterns.
+    /// Sets another A and B of the same patterns.
     pub(in crate::spgemm) fn set_operands(&mut self, o: &Operands) {
         (self.a, self.b) = (o.a.into(), o.b.into());
     }
 }
 
-/// Where things are in the workspace, in words of 8 bytes.
+/// Layout of the workspace, in words of 8 bytes.
 pub(super) struct Layout {
-    /// All of it.
+    /// Size of the workspace.
     pub words: usize,
-    /// Words from the counters of the symbolic phase on that kernels expect to be zero: those, the
-    /// counters of the numeric phase and the tiles of the scan.
+    /// Words that must be zero, from the counters of the symbolic phase on: these, the counters of
+    /// the numeric phase and the tiles of the scan.
     pub zeroed: usize,
     rows: usize,
 }
 
 impl Layout {
-    /// Of a product with so many rows.
+    /// The layout for `rows` rows.
     pub(super) fn new(rows: usize) -> Self {
-        // One tile even of no rows: its CTA writes the first offset.
+        // At least one tile: its CTA writes the first offset.
         let zeroed = 2 * WORDS + rows.div_ceil((SCAN * ITEMS) as usize).max(1);
-        // An entry of the list and a range, and a cost of half the size.
+        // Per row an entry of the list and a range of 4 bytes each, and a cost of 2 bytes.
         let words = zeroed + (rows * (4 + 4 + 2)).div_ceil(8);
         Layout { words, zeroed, rows }
     }
@@ -145,19 +151,19 @@ impl Layout {
         8 * self.words
     }
 
-    /// The bytes of a list of so many rows.
+    /// The bytes of a list of `rows` rows.
     pub(super) fn list(&self, rows: usize) -> Range<usize> {
         let begin = 8 * self.zeroed;
         begin..begin + 4 * rows
     }
 
-    /// Those of columns and products of every row, which are behind a list of all rows.
+    /// The bytes of the ranges and costs of all rows, which follow a list of all rows.
     pub(super) fn ranges_and_costs(&self) -> Range<usize> {
         let begin = self.list(self.rows).end;
         begin..begin + (4 + 2) * self.rows
     }
 
-    /// Where the counters of both phases are in a workspace at `at`.
+    /// Addresses of the counters of both phases in a workspace at `at`.
     pub(super) fn counters(&self, at: u64) -> [u64; 2] {
         [at, at + 8 * WORDS as u64]
     }
@@ -193,7 +199,7 @@ impl Layout {
         arguments
     }
 
-    /// Tells kernels of a workspace at `at`.
+    /// Sets the addresses of a workspace at `at`.
     pub(super) fn set_addresses(&self, at: u64, arguments: &mut Arguments) {
         let [counters, numeric] = self.counters(at);
         arguments.counters = counters;

@@ -1,49 +1,49 @@
-//! The bins of both phases, and what is counted of them.
+//! The bins of both phases, and their counters.
 
 use std::ffi::CStr;
 
-/// Bins that a phase has at most, as `kernels/spgemm/arguments.cuh` counts them.
+/// Most bins of a phase, as in `kernels/spgemm/arguments.cuh`.
 pub(super) const BINS: usize = 14;
 
 /// Counters that kernels report to the host.
 pub(super) const REPORTED: usize = 3 * BINS + 3;
 
-/// All counters: those, and the ones by which CTAs synchronise.
+/// All counters: those, and the ones with which CTAs synchronise.
 pub(super) const WORDS: usize = REPORTED + 2 + BINS;
 
-/// What a bin's rows are computed with.
+/// The accumulator of a bin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Accumulator {
-    /// A hash table of at most so many entries.
+    /// A hash table.
     Table { entries: u32 },
-    /// A mask of bits, with the sums by rank in the numeric phase.
+    /// A bitmask; in the numeric phase with sums by rank.
     Mask,
     /// A sum for every column.
     Dense,
-    /// A sum for every column, in as many copies as fit.
+    /// A sum for every column, in as many copies as fit in shared memory.
     Copies,
-    /// None: rows of B are copied, merged or united.
+    /// None: rows of B are copied, merged, or combined as bitmasks.
     None,
 }
 
-/// Who works on a row.
+/// The threads of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ThreadGroup {
-    /// So many threads of a CTA.
+    /// Some threads of a CTA.
     Lanes(u32),
     /// A CTA of the configuration's smaller size.
     Wide,
-    /// A CTA of its larger size.
+    /// A CTA of the configuration's larger size.
     Huge,
     /// A CTA of the largest size.
     Giant,
-    /// A CTA of the size for one row of B at a time.
+    /// A CTA of the configuration's size for dense accumulators.
     Dense,
     /// Several CTAs of the smaller size.
     SeveralCtas,
 }
 
-/// One bin: its kernel, who works on a row, and with what.
+/// A bin: its kernel, the threads of a row, and the accumulator.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bin {
     pub kernel: &'static CStr,
@@ -55,25 +55,25 @@ const fn bin(kernel: &'static CStr, group: ThreadGroup, accumulator: Accumulator
     Bin { kernel, group, accumulator }
 }
 
-/// For rows that are united from rows of bits, whatever their bin.
+/// For rows that are computed from bitmasks of B's rows, in place of their own bin.
 pub(super) const UNITED: Bin = bin(c"united", ThreadGroup::Wide, Accumulator::None);
 
 /// Threads of the largest CTAs.
 pub(super) const GIANT_GROUP: u32 = 1024;
-/// Threads of CTAs that have several rows, or one of a table.
+/// Threads of CTAs with several rows, or with one row in a hash table.
 pub(super) const BLOCK: u32 = 128;
-/// Threads that share the smallest rows.
+/// Threads of the smallest rows.
 pub(super) const TINY_GROUP: u32 = 8;
 /// Most products of the smallest rows.
 pub(super) const TINY: u32 = 32;
-/// Most products of rows that are counted in a warp's table.
+/// Most products of rows that are counted in a hash table of a warp.
 pub(super) const SMALL: u32 = 512;
-/// Most entries of rows that are summed in a warp's tables.
+/// Most entries of rows that are summed in a hash table of a warp.
 pub(super) const SMALL_ENTRIES: u32 = 128;
-/// Most entries of rows that are summed in a CTA's tables.
+/// Most entries of rows that are summed in a hash table of a CTA.
 pub(super) const MEDIUM_ENTRIES: u32 = 512;
 
-/// Of the symbolic phase, in the order of `kernels/spgemm/analysis.cu`.
+/// The bins of the symbolic phase, in the order of `kernels/spgemm/analysis.cu`.
 pub(super) const SYMBOLIC: [Bin; 8] = [
     bin(c"merged_few", ThreadGroup::Lanes(1), Accumulator::None),
     bin(c"merged_many", ThreadGroup::Lanes(1), Accumulator::None),
@@ -85,10 +85,10 @@ pub(super) const SYMBOLIC: [Bin; 8] = [
     bin(c"cut", ThreadGroup::SeveralCtas, Accumulator::Copies),
 ];
 
-/// Those of rows of many products, which bits of B help.
+/// The bins of rows of many products, for which bitmasks of B are faster.
 pub(super) const LARGE: [usize; 2] = [5, 6];
 
-/// Of the numeric phase, in the order of `kernels/spgemm/offsets.cu`.
+/// The bins of the numeric phase, in the order of `kernels/spgemm/offsets.cu`.
 pub(super) const NUMERIC: [Bin; 13] = [
     bin(c"merged_few", ThreadGroup::Lanes(1), Accumulator::None),
     bin(c"merged_many", ThreadGroup::Lanes(1), Accumulator::None),
@@ -105,10 +105,10 @@ pub(super) const NUMERIC: [Bin; 13] = [
     bin(c"cut", ThreadGroup::SeveralCtas, Accumulator::Copies),
 ];
 
-/// The bin after those: full rows, which `dense-output` takes where B is packed for it.
+/// The bin after those: full rows, which `dense-output` computes if B is packed for it.
 pub(super) const FULL: usize = NUMERIC.len();
 
-/// What the device counted: rows, widest and largest row of every bin, then sums.
+/// Counters from the device: for every bin the rows, the widest and the largest row, then totals.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Counters(pub [u64; REPORTED]);
 
@@ -118,7 +118,7 @@ impl Counters {
         u32::try_from(self.0[bin]).unwrap_or(u32::MAX)
     }
 
-    /// Rows of the bins before it, as they are listed.
+    /// Rows of the bins before it: its first position in the list.
     pub(super) fn begin(&self, bin: usize) -> u32 {
         (0..bin).map(|bin| self.rows(bin)).sum()
     }
@@ -143,7 +143,7 @@ impl Counters {
         self.0[3 * BINS + 1]
     }
 
-    /// Entries of B that do not rise within their row.
+    /// Entries of B whose column is not larger than the one before in the row.
     pub(super) fn descents(&self) -> u64 {
         self.0[3 * BINS + 2]
     }

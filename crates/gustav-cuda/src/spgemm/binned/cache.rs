@@ -1,5 +1,5 @@
-//! A cache of the symbolic phase of a C in parts, in page-locked host memory: later executions copy it to the
-//! device, a part at a time, and count nothing.
+//! A cache of the symbolic phase of a C in parts, in page-locked host memory: later executions copy
+//! it to the device, a part at a time, instead of computing it.
 //!
 //! ```text
 //! copy       0 1   2   3          slot t mod 2
@@ -18,34 +18,34 @@ const WHAT: &str = "the cached symbolic phase of a product in parts";
 
 /// The parts of C from top to bottom, and one or two slots for them on the device.
 pub(super) struct PartCache {
-    /// What the numeric phase needs, part after part.
+    /// The data that the numeric phase reads, part by part.
     needed: PinnedBuffer<u8>,
-    /// C's offsets, in halves of a word.
+    /// C's offsets, in units of 4 bytes.
     offsets: PinnedBuffer<u32>,
     parts: Vec<Saved>,
     slots: Vec<Slot>,
     copy: Stream,
-    /// Marks the point of one stream that the other waits for.
+    /// The event on one stream that the other waits for.
     handover: Event,
 }
 
-/// A part without memory of its own.
+/// A part whose memory is in the cache.
 struct Saved {
     rows: Range<usize>,
     part: Part,
-    /// Ranges on the host, in bytes, and the offset of each in the part's memory.
+    /// Its ranges on the host, in bytes, and the offset of each in the part's device memory.
     needed: Vec<(Range<usize>, usize)>,
 }
 
 // Alignment of the ranges on the host, in bytes.
 const ALIGNED: usize = 64;
 
-/// Bytes on the host that a part needs.
+/// Bytes of a part on the host.
 pub(super) fn bytes_of(part: &Part, kernels: &Kernels) -> usize {
     part.needed(kernels).map(|(_, bytes)| bytes.len().next_multiple_of(ALIGNED)).sum()
 }
 
-/// Device memory for one part, with the events after it was filled and after it was used.
+/// Device memory for one part, with the events after its copy and after its last use.
 struct Slot {
     memory: DeviceBuffer<u8>,
     filled: Event,
@@ -56,9 +56,9 @@ struct Slot {
 #[derive(Clone, Copy)]
 pub(super) struct Offsets {
     pub address: u64,
-    /// Bytes of one.
+    /// Bytes of an offset.
     pub bytes: usize,
-    /// Whether the offsets are there already.
+    /// Whether the offsets have been written already.
     pub known: bool,
 }
 
@@ -75,7 +75,7 @@ impl PartCache {
         })
     }
 
-    /// Queues copying the next part to the host and frees its device memory.
+    /// Queues the copy of the next part to the host and frees its device memory.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`] when the cache is full, [`Error::Device`].
@@ -96,8 +96,8 @@ impl PartCache {
                 let (needed, available) = (end as u128, Some(self.needed.len() as u64));
                 return Err(Error::OutOfMemory { what: WHAT, needed, available });
             }
-            // SAFETY: both sides have the bytes; nobody reads them on the host. What the device has
-            // is freed on the stream.
+            // SAFETY: both sides have the bytes; nobody reads them on the host. The device memory
+            // is freed in stream order.
             unsafe { self.needed.download(begin..end, from, device.stream())? };
             needed.push((begin..end, range.start));
         }
@@ -107,7 +107,7 @@ impl PartCache {
         Ok(())
     }
 
-    /// Queues copying C's offsets, and allocates `slots` slots, or as many as fit, one at least.
+    /// Queues the copy of C's offsets to the host, and allocates up to `slots` slots, at least one.
     pub(super) fn complete(&mut self, device: &Device, offsets: u64, slots: usize) -> Result<()> {
         // SAFETY: both sides have the offsets; nobody reads them on the host.
         unsafe { self.offsets.download(0..self.offsets.len(), offsets, device.stream())? };
@@ -121,7 +121,8 @@ impl PartCache {
         Ok(())
     }
 
-    /// Calls `compute` with every part, its rows and its number; the next part is copied to the device meanwhile.
+    /// Calls `compute` for every part with its rows and number; the next part is copied to the device at the same
+    /// time.
     pub(super) fn each(
         &mut self,
         device: &Device,
@@ -138,13 +139,14 @@ impl PartCache {
             compute(&saved.part, &saved.rows, number)?;
             main.mark(&slot.free)
         });
-        // After an error too, and for a copy without a mark: C is freed on the device's own stream.
+        // Also after an error, and for copies without an event: C is freed on the device's own
+        // stream, which must wait for all copies.
         self.copy.mark(&self.handover)?;
         main.wait(&self.handover)?;
         done
     }
 
-    /// Queues copying a part to its slot, after the part before it there was used.
+    /// Queues the copy of a part to its slot, after the last use of the slot.
     fn load(&mut self, device: &Device, number: usize, offsets: Offsets) -> Result<()> {
         let count = self.slots.len();
         let (slot, copy) = (&self.slots[number % count], &self.copy);
@@ -154,13 +156,14 @@ impl PartCache {
         }
         let memory = slot.memory.address();
         let at = |row: usize| offsets.address + (row * offsets.bytes) as u64;
-        // SAFETY: a slot holds the largest part and lives as long as the cache; the part before it there was used.
+        // SAFETY: a slot holds the largest part and lives as long as the cache; the slot's earlier part is no longer
+        // used.
         unsafe {
             for (bytes, offset) in needed.iter() {
                 self.needed.upload(bytes.clone(), memory + *offset as u64, copy)?;
             }
             if !offsets.known {
-                // The first of them was copied with the part before.
+                // The first offset was copied with the previous part.
                 let first = if number == 0 { 0 } else { rows.start + 1 };
                 let halves = offsets.bytes / 4;
                 let own = halves * first..halves * (rows.end + 1);
@@ -188,9 +191,10 @@ mod tests {
 
     #[test]
     #[ignore = "needs a CUDA device"]
-    fn copies_without_a_mark_are_waited_for() {
+    fn copies_without_an_event_are_waited_for() {
         let device = Device::cuda(0).expect("a CUDA device");
-        // Milliseconds of copying, as an error between two copies of a part leaves them.
+        // A copy of some milliseconds, as it may still run after an error between two copies of a
+        // part.
         let bytes = 1 << 28;
         let mut cache = PartCache::new(&device, bytes, 4).expect("host memory");
         let slot = DeviceBuffer::<u8>::uninit(&device, bytes, "a part").expect("device memory");

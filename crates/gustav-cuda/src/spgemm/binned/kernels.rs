@@ -1,4 +1,4 @@
-//! The kernels of `binned`: how they are loaded and launched.
+//! Loading and launching the kernels of `binned`.
 
 use std::ffi::CStr;
 use std::sync::Arc;
@@ -18,23 +18,23 @@ use crate::launch::{Kernel, Module};
 use crate::product::sparse_operands::Operands;
 use crate::spgemm::types::Types;
 
-// Nonzeros of a mean row that a lane of the analysis counts.
+// Nonzeros of a mean row per lane of the analysis.
 const PER_LANE: usize = 4;
-// Mean nonzeros of rows that have a CTA of the analysis each.
+// Mean row length from which rows have a CTA of the analysis each.
 const LONG: usize = 1024;
-// CTAs of the analysis for every multiprocessor, before they take more rows each.
+// Most CTAs of the analysis per multiprocessor; larger matrices have more rows per CTA.
 const CTAS: usize = 8;
-// Entries of B that a thread looks at.
+// Entries of B that a thread checks for their order.
 const LOOKS: usize = 4;
-// Threads that a multiprocessor holds at once, about.
+// Approximate number of resident threads of a multiprocessor.
 const RESIDENT: usize = 2048;
-// Rows of a multiprocessor below which merging them, a thread each, takes longer than tables do.
+// Rows per multiprocessor below which merging rows, with a thread each, is slower than hash tables.
 const FEW_MERGED: usize = 128;
-// Threads of a multiprocessor below which CTAs may be larger.
+// Threads per multiprocessor below which larger CTAs are used.
 const THREADS: usize = 1024;
-// Bytes of shared memory with which too few of the smaller CTAs fit on a multiprocessor.
+// Bytes of shared memory of a CTA above which too few of the smaller CTAs fit on a multiprocessor.
 const CROWDED: usize = 56 << 10;
-// Bytes of shared memory that kernels declare themselves.
+// Bytes of static shared memory of the kernels.
 const DECLARED: usize = 1024;
 
 /// The compiled files, for one problem's types.
@@ -42,9 +42,9 @@ pub(super) struct Kernels {
     config: Config,
     limits: Limits,
     multiprocessors: usize,
-    /// Streams beside the device's own, so that bins run at once.
+    /// Streams beside the device's own, so that bins run concurrently.
     side: [Stream; 2],
-    /// What those wait for, and what is waited for of them.
+    /// Events: the begin, which they wait for, and their ends, which the device's stream waits for.
     begun: Event,
     ended: [Event; 2],
     analyse: Kernel<Arguments>,
@@ -79,7 +79,7 @@ impl Phase {
     }
 }
 
-// The largest CTA with a mask, which the symbolic phase has no bin for.
+// The largest CTA with a bitmask, for which the symbolic phase has no bin.
 const GIANT: Bin =
     Bin { kernel: c"giant", group: ThreadGroup::Giant, accumulator: Accumulator::Mask };
 
@@ -110,8 +110,8 @@ impl Kernels {
         })
     }
 
-    /// Calls `launch` with every bin, the largest rows first, and a stream for it; `main` waits for
-    /// all of them, after an error too, since it frees what they use.
+    /// Calls `launch` with every bin, the largest rows first, and its stream; `main` waits for all
+    /// of them, also after an error, because their memory is freed on it.
     pub(super) fn on_streams(
         &self,
         main: &Stream,
@@ -125,7 +125,7 @@ impl Kernels {
             main.mark(&self.begun)?;
         }
         let launched = filled.into_iter().enumerate().try_for_each(|(k, bin)| {
-            // The first bin waits for nothing.
+            // The first bin is on the main stream and waits for nothing.
             let on = (k % (side.len() + 1)).checked_sub(1).map_or(main, |i| &side[i]);
             if (1..=side.len()).contains(&k) {
                 on.wait(&self.begun)?;
@@ -139,11 +139,11 @@ impl Kernels {
         launched.and(joined)
     }
 
-    /// Analyses A's rows, and B's order where rows of B are taken for ordered, and queues listing A's
-    /// by bin; what was counted.
+    /// Analyses A's rows, and the order of B's columns if B is assumed to be ordered; queues the
+    /// list of A's rows by bin; returns the counters.
     ///
     /// # Safety
-    /// The addresses in `arguments` are valid for what they describe until the work is done.
+    /// The addresses in `arguments` are valid until the work is done.
     pub(super) unsafe fn analyse(
         &self,
         stream: &Stream,
@@ -152,7 +152,7 @@ impl Kernels {
     ) -> Result<Counters> {
         let (rows, ctas) = (o.a.rows.max(1), CTAS * self.multiprocessors);
         let mean = o.a.nnz.div_ceil(rows);
-        // More where rows leave lanes of the device without any.
+        // More lanes per row if there are too few rows for the device.
         let idle = (RESIDENT * self.multiprocessors / rows).min(mean).max(1);
         let lanes = mean.div_ceil(PER_LANE).next_power_of_two().max(1 << idle.ilog2());
         arguments.log_lanes = lanes.min(32).ilog2();
@@ -166,13 +166,13 @@ impl Kernels {
             0 => 0,
             _ => o.b.nnz.max(o.b.rows).div_ceil(LOOKS * threads as usize).min(ctas),
         };
-        // One at least, which reports that there is nothing.
+        // At least one CTA, which writes the report.
         let grid = (o.a.rows.div_ceil(tile) + looking).max(1) as u64;
         // SAFETY: the caller's promise.
         unsafe { self.counted(stream, arguments, kernel, (grid, threads)) }
     }
 
-    /// Computes offsets from the rows' sizes and queues listing the rows by bin; returns the counters.
+    /// Computes offsets from the rows' numbers of entries and queues the list of rows by bin; returns the counters.
     ///
     /// # Safety
     /// As [`Kernels::analyse`].
@@ -186,8 +186,8 @@ impl Kernels {
         unsafe { self.counted(stream, arguments, &self.offsets, (grid, SCAN)) }
     }
 
-    /// Launches a kernel that counts rows by bin, `grid` CTAs of so many threads, and queues listing
-    /// them, which goes on while the host reads what was counted.
+    /// Launches a kernel that counts rows by bin, with a `grid` of (CTAs, threads), and queues the
+    /// list of rows, which runs while the host reads the counters.
     ///
     /// # Safety
     /// As [`Kernels::analyse`].
@@ -209,7 +209,7 @@ impl Kernels {
         })
     }
 
-    /// Queues setting the bits of B's entries.
+    /// Queues the computation of B's bitmasks.
     ///
     /// # Safety
     /// As [`Kernels::analyse`].
@@ -219,8 +219,8 @@ impl Kernels {
         unsafe { self.bits.launch(stream, (grid, 1), BLOCK, arguments) }
     }
 
-    /// How the longest rows are cut into chunks, if there are such rows and `most` bytes suffice; queues clearing
-    /// their sums.
+    /// Plans the chunks of the longest rows, if there are any and `most` bytes suffice; queues
+    /// clearing their sums.
     ///
     /// # Safety
     /// As [`Kernels::analyse`].
@@ -248,9 +248,9 @@ impl Kernels {
         Ok(Some(split_rows))
     }
 
-    /// The bin whose kernel computes the rows of bin `number`. Rows that a thread each would merge go to the first
-    /// table that holds them if they are too few to fill the device. Rows that would be cut have a CTA each if
-    /// there is no memory for their chunks.
+    /// The bin whose kernel computes the rows of bin `number`. If rows that a thread each would
+    /// merge are too few to fill the device, they take the first hash table that is large enough.
+    /// Without memory for chunks, rows to be cut have a CTA each.
     pub(super) fn kernel_of<'b>(
         &self,
         bins: &'b [Bin],
@@ -273,7 +273,7 @@ impl Kernels {
         bins.iter().find(holds).unwrap_or(own)
     }
 
-    /// Whether the numeric phase needs only the list of its rows.
+    /// Whether the numeric phase reads only the list of its rows.
     pub(super) fn needs_list_alone(
         &self,
         numeric: &Counters,
@@ -341,10 +341,10 @@ impl Kernels {
             }
             Accumulator::Mask => {
                 let shared = self.limits.shared / groups;
-                // At least a quarter for sums.
+                // Leaves at least a quarter for sums.
                 let words = words.min(shared / 4 * 3 / 8);
                 let entries = counters.largest(number).min((shared - 8 * words) / sum);
-                // Even, so that every thread group's sums are aligned.
+                // An even number, so that every thread group's sums are aligned.
                 let entries = entries.next_multiple_of(2).min((shared - 8 * words) / sum / 2 * 2);
                 (arguments.words, arguments.entries) = (words as u32, entries as u32);
                 groups * (8 * words + sum * entries)
@@ -371,7 +371,7 @@ impl Kernels {
         }
         let rows = arguments.count as usize;
         let (mut name, mut group) = (bin.kernel, bin.group);
-        // Where few CTAs fit on a multiprocessor, or there are few, they should be large.
+        // If few CTAs fit on a multiprocessor, or there are few, larger ones are used.
         let masked = bin.accumulator == Accumulator::Mask;
         let crowded = shared > CROWDED || self.is_empty(rows, self.config.huge);
         if masked && group == ThreadGroup::Wide && crowded {
@@ -389,12 +389,12 @@ impl Kernels {
         unsafe { kernel.launch_with_shared(stream, grid, self.block(group), shared, &arguments) }
     }
 
-    /// Whether `rows` CTAs of so many threads leave the device half empty.
+    /// Whether `rows` CTAs of `threads` threads fill less than half of the device.
     fn is_empty(&self, rows: usize, threads: u32) -> bool {
         rows * threads as usize <= THREADS * self.multiprocessors
     }
 
-    /// Threads of a bin's CTAs.
+    /// Threads of a CTA of a bin.
     fn block(&self, group: ThreadGroup) -> u32 {
         match group {
             ThreadGroup::Lanes(_) => BLOCK,
@@ -405,7 +405,7 @@ impl Kernels {
         }
     }
 
-    /// Rows that such a CTA works on at once.
+    /// Rows that such a CTA computes concurrently.
     fn groups(&self, group: ThreadGroup) -> usize {
         match group {
             ThreadGroup::Lanes(lanes) => (BLOCK / lanes) as usize,
@@ -414,7 +414,7 @@ impl Kernels {
     }
 }
 
-/// What a launch of one bin depends on.
+/// The parameters of a launch of one bin.
 struct Launch<'a> {
     counters: &'a Counters,
     number: usize,

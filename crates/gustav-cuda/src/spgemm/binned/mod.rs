@@ -1,4 +1,4 @@
-//! `binned`: rows of C binned by what they cost, each bin with an accumulator in shared memory. See
+//! `binned`: rows of C binned by their cost, each bin with an accumulator in shared memory. See
 //! `kernels/spgemm/analysis.cu`, `symbolic.cu`, `offsets.cu` and `numeric.cu`.
 
 mod arguments;
@@ -33,17 +33,17 @@ pub(super) use request::typed;
 #[cfg(test)]
 pub(crate) use request::{Limits, Source, request};
 
-/// Threads of the CTAs that compute one row each.
+/// Threads of CTAs that compute one row each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
 pub struct Config {
     /// For rows of some thousand products.
     pub wide: u32,
-    /// For larger ones.
+    /// For larger rows.
     pub huge: u32,
-    /// For those with a sum for every column.
+    /// For rows with a dense accumulator.
     pub dense: u32,
-    /// Most bytes of workspace. Rows for which it does not suffice are taken part by part, one at
-    /// least: see [`Options::workspace`](super::Options::workspace).
+    /// Most bytes of workspace. If it does not suffice for all rows, they are computed in parts of
+    /// at least one row: see [`Options::workspace`](super::Options::workspace).
     pub workspace: Option<usize>,
 }
 
@@ -55,7 +55,7 @@ impl Default for Config {
 
 impl Config {
     /// # Errors
-    /// [`Error::Argument`] for CTAs that the kernels are not made for.
+    /// [`Error::Argument`] for sizes of CTAs that the kernels do not support.
     fn check(&self) -> Result<()> {
         let power = |threads: u32| threads.is_power_of_two() && (128..=1024).contains(&threads);
         let warps = self.dense.is_multiple_of(32) && (32..=1024).contains(&self.dense);
@@ -93,18 +93,18 @@ pub(super) fn configs(_: &Problem) -> Vec<Config> {
     vec![own, Config { dense: 128, ..own }, Config { wide: 128, ..own }]
 }
 
-/// C's rows, all at once or part by part.
+/// C's rows, all together or in parts.
 pub(super) struct Prepared {
     kernels: Arc<Kernels>,
     problem: Problem,
     rows: Rows,
     workspace: Option<usize>,
     full: Option<FullRows>,
-    /// Sums again in the promised order, if the order of summation is promised.
+    /// For deterministic products: computes all sums again in a fixed order.
     in_order: Option<MaskedSums>,
     products: u64,
     nnz: u64,
-    /// Whether there was an execution.
+    /// Whether the plan has been executed.
     executed: bool,
 }
 
@@ -113,26 +113,26 @@ enum Rows {
     Parts(Parts),
 }
 
-/// Rows taken `step` at a time.
+/// Parts of `step` rows.
 struct Parts {
     step: usize,
     /// Bytes of workspace of the largest part.
     bytes: usize,
     /// Entries of the largest part.
     entries: u64,
-    /// Bytes of a slot, which holds the largest cached part.
+    /// Bytes of a slot: of the largest cached part.
     slot_bytes: usize,
-    /// Cached parts that are on the device at once.
+    /// Number of cached parts on the device.
     slots: usize,
     /// Bytes of the cache on the host.
     host_bytes: usize,
     /// The cached symbolic phase, for later executions.
     cache: Option<Box<PartCache>>,
-    /// Whether there was no memory for a cache: every execution then counts again.
+    /// Whether there was no memory for a cache: every execution then repeats the symbolic phase.
     uncacheable: bool,
 }
 
-// Cached parts that are on the device at once if the bound allows it: one is computed, one is copied.
+// Number of cached parts on the device if the limit allows it: one is computed while the other is copied.
 const SLOTS: usize = 2;
 
 impl Parts {
@@ -150,7 +150,7 @@ impl Parts {
     }
 }
 
-/// Rows of a part: the most that fit, one at least, such that parts are about equal.
+/// Rows of a part: the most that fit, at least one, then evened out so that parts are about equal.
 fn step_of(rows: usize, fits: impl Fn(usize) -> bool) -> usize {
     if rows <= 1 || fits(rows) {
         return rows;
@@ -174,7 +174,7 @@ impl Prepared {
         Self::with(device, o, problem, config, None)
     }
 
-    /// The same, with full rows by `full`.
+    /// The same, with full rows computed by `full`.
     pub(super) fn with(
         device: &Device,
         o: &Operands,
@@ -197,7 +197,7 @@ impl Prepared {
             cache.max(own + offsets) + order
         };
         let mut step = step_of(o.a.rows, |rows| workspace.is_none_or(|most| bytes(rows) <= most));
-        // The order is that of columns of C as well.
+        // A deterministic product needs sorted columns of C as well.
         let sorted = problem.sorted || problem.deterministic;
         let problem = Problem { sorted, ..problem.clone() };
         let rows = Rows::Parts(Parts::of(step));
@@ -220,13 +220,13 @@ impl Prepared {
         Ok(prepared)
     }
 
-    /// Most bytes beside what is held for the order of summation.
+    /// Most bytes besides the memory for the deterministic sums.
     fn bound(&self) -> Option<usize> {
         let order = self.in_order.as_ref().map_or(0, MaskedSums::bytes);
         self.workspace.map(|most| most.saturating_sub(order))
     }
 
-    /// Allocates the workspace for sums in order, of all `rows` or of the largest part.
+    /// Allocates the workspace for deterministic sums, for all `rows` or for the largest part.
     fn take_order(&mut self, device: &Device, rows: usize) -> Result<()> {
         let Some(in_order) = &mut self.in_order else { return Ok(()) };
         let (rows, entries, held) = match &self.rows {
@@ -237,7 +237,7 @@ impl Prepared {
         let needed = held.saturating_add(MaskedSums::bytes_of(rows, entries));
         match self.workspace.filter(|most| needed > *most && rows > 1) {
             Some(most) => Err(Error::OutOfMemory {
-                what: "sums in order within the bound on the workspace",
+                what: "deterministic sums within the limit of the workspace",
                 needed: needed as u128,
                 available: Some(most as u64),
             }),
@@ -269,7 +269,7 @@ impl Prepared {
         if let (Some(full), Some(arguments)) = (&mut self.full, full_rows) {
             // SAFETY: the operands are the caller's promise.
             match unsafe { full.pack(device, o, arguments, true) } {
-                // Without memory for a packed B, full rows are computed as others.
+                // Without memory for a packed B, full rows are computed like others.
                 Err(Error::OutOfMemory { .. }) => {
                     self.full = None;
                     return self.count(device, o, step);
@@ -290,8 +290,8 @@ impl Prepared {
         Ok(())
     }
 
-    /// The part of these rows. `offsets` is the address of C's offsets of them and the first of these; without it,
-    /// the part holds them.
+    /// The part of `rows`. `offsets` is the address of their offsets of C and the value of the
+    /// first; without it, the part allocates them.
     fn part(
         &self,
         device: &Device,
@@ -302,17 +302,17 @@ impl Prepared {
         let o = of_rows(o, &rows);
         let full = self.full.as_ref().map_or(0, |full| full.least(&o));
         let most = self.bound();
-        // SAFETY: the operands are the caller's promise, and rows of them are as valid.
+        // SAFETY: the operands are the caller's promise, which covers their rows.
         unsafe { Part::new(device, &self.kernels, &o, &self.problem, offsets, most, full) }
     }
 
-    /// Whether there will be further executions.
+    /// Whether further executions are expected.
     fn is_for_several(&self) -> bool {
         self.executed || self.problem.calls > 1
     }
 
-    /// Queues C with these offsets, which parts fill in as they are computed. `caches` says whether the symbolic
-    /// phase of the parts is cached.
+    /// Queues the computation of C with these offsets, which parts write as they are computed.
+    /// `caches`: whether the symbolic phase of the parts is cached.
     ///
     /// # Safety
     /// As [`Method::execute`].
@@ -327,7 +327,7 @@ impl Prepared {
         let nnz = usize::try_from(self.nnz).unwrap_or(usize::MAX);
         let indices = DeviceBuffer::<I>::queued(device, nnz, "column indices of C on the device")?;
         let values = DeviceBuffer::<T>::queued(device, nnz, "values of C on the device")?;
-        // SAFETY: the numeric phase fills the arrays, whose offsets rise to `nnz`.
+        // SAFETY: the numeric phase fills the arrays, whose offsets increase to `nnz`.
         unsafe {
             let mut c =
                 DeviceCsr::from_parts_unchecked(o.a.rows, o.b.cols, offsets, indices, values);
@@ -340,7 +340,8 @@ impl Prepared {
         }
     }
 
-    /// Queues columns and values of C, and the offsets of parts unless they are there.
+    /// Queues the computation of columns and values of C, and of the offsets of parts unless they
+    /// are known.
     ///
     /// # Safety
     /// As [`Method::refill`].
@@ -360,7 +361,7 @@ impl Prepared {
         let (address, bytes) = (c.offsets().address(), o.offset_type.bytes());
         let (step, host, slots, caches) = match &mut self.rows {
             Rows::Whole(part) => {
-                // SAFETY: the caller's promise; C has as many entries as the offsets say.
+                // SAFETY: the caller's promise; C has the entries that the offsets imply.
                 unsafe { part.fill(device, &self.kernels, full, o, c, known)? };
                 return match watch {
                     Some(watch) => report(device, watch, Progress { done: 1, tiles: 1 }),
@@ -399,7 +400,7 @@ impl Prepared {
             let at = address + (rows.start * bytes) as u64;
             let part = self.part(device, o, rows.clone(), Some((at, first)))?;
             first += part.entries();
-            // SAFETY: as above; the operands that the part was made for are these.
+            // SAFETY: as above; the part was made for these operands.
             unsafe { part.fill_own(device, &self.kernels, full, o.alpha, c, known)? };
             if let Some(all) = &mut cache {
                 match all.save(device, &self.kernels, rows, part) {
@@ -424,7 +425,7 @@ impl Prepared {
         Ok(())
     }
 
-    /// Queues all of C.
+    /// Queues the computation of all of C.
     ///
     /// # Safety
     /// As [`Method::execute`].
@@ -438,7 +439,7 @@ impl Prepared {
         let len = o.a.rows + 1;
         let mut offsets = DeviceBuffer::<O>::queued(device, len, "row offsets of C on the device")?;
         if let Rows::Whole(part) = &self.rows {
-            // SAFETY: the offsets of all rows are the part's.
+            // SAFETY: the part has the offsets of all rows.
             let own = unsafe { DeviceBuffer::<O>::borrowed(device, part.offsets(), len) };
             offsets.copy_from(&own, device.stream())?;
         }
@@ -447,10 +448,10 @@ impl Prepared {
     }
 }
 
-/// How C is filled.
+/// Options of filling C.
 #[derive(Clone, Copy)]
 struct Fill {
-    /// Whether C's offsets and the columns of full rows are there already.
+    /// Whether C's offsets and the columns of full rows are written already.
     pattern_known: bool,
     /// Whether the symbolic phase of parts is cached.
     caches: bool,
@@ -459,12 +460,12 @@ struct Fill {
 /// The operands of these rows of C.
 fn of_rows(o: &Operands, rows: &Range<usize>) -> Operands {
     let offsets = o.a.offsets + (rows.start * o.offset_type.bytes()) as u64;
-    // As many nonzeros as rows of mean length have; kernels read where rows end.
+    // An estimate for rows of mean length; kernels read the actual row ends.
     let nnz = (o.a.nnz as u128 * rows.len() as u128 / o.a.rows.max(1) as u128) as usize;
     Operands { a: Sparse { rows: rows.len(), nnz, offsets, ..o.a }, ..*o }
 }
 
-/// Rows `step` at a time; once where there are none.
+/// Ranges of `step` rows; one empty range if there are no rows.
 fn parts(rows: usize, step: usize) -> impl Iterator<Item = Range<usize>> {
     let step = step.max(1);
     (0..rows.max(1)).step_by(step).map(move |first| first..(first + step).min(rows))
@@ -513,7 +514,8 @@ impl<T: Scalar, I: Index, O: Index> Method<T, I, O> for Prepared {
             Rows::Whole(part) => part.give_offsets().and_then(|mut own| own.give_away()),
             Rows::Parts(_) => None,
         };
-        // SAFETY: the caller's promise; what was given is as many offsets, which nobody else owns.
+        // SAFETY: the caller's promise; the released memory has the offsets, and nobody else owns
+        // it.
         unsafe {
             match given {
                 Some(own) => {
@@ -559,7 +561,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parts_are_as_few_as_fit_and_alike() {
+    fn parts_are_as_few_as_fit_and_equal() {
         let step = |rows, most| step_of(rows, |rows| rows <= most);
         assert_eq!([step(100, 100), step(100, 99), step(100, 30), step(100, 0)], [100, 50, 25, 1]);
         assert_eq!([step(1, 0), step(101, 33)], [1, 26]);
@@ -567,7 +569,7 @@ mod tests {
     }
 
     #[test]
-    fn ctas_that_the_kernels_are_not_made_for_are_refused() {
+    fn ctas_that_the_kernels_do_not_support_are_refused() {
         let own = Config::default();
         assert!(own.check().is_ok());
         for config in [

@@ -1,4 +1,4 @@
-//! Some rows of C from their analysis to their values.
+//! A part of C: consecutive rows, from their analysis to their values.
 
 use std::ops::Range;
 
@@ -13,13 +13,13 @@ use crate::matrix::DeviceCsr;
 use crate::product::sparse_operands::Operands;
 use crate::spgemm::dense_output::FullRows;
 
-// Fewest words of a row of B as bits, so that a CTA's threads have one each.
+// Fewest words of a bitmask of a row of B, so that every thread of a CTA has one.
 const WORDS: usize = 64;
 
-/// Rows whose entries are counted, and their bins of the numeric phase.
+/// Rows after their symbolic phase, with their bins of the numeric phase.
 pub(super) struct Part {
     workspace: DeviceBuffer<u64>,
-    /// C's offsets, if the part holds them.
+    /// C's offsets, if the part owns them.
     offsets: Option<DeviceBuffer<u64>>,
     arguments: Arguments,
     split_rows: Option<SplitRows>,
@@ -28,14 +28,14 @@ pub(super) struct Part {
 }
 
 impl Part {
-    /// Analysis, symbolic phase and scan of the rows of A in `o`. C's offsets go to an address and
-    /// rise from a number, both in `offsets`, or stay with the part and rise from 0. `most`
-    /// bytes of workspace are taken, the part's layout at least. Full rows are apart where their
-    /// entries have `full` products or more, unless that is 0.
+    /// Analysis, symbolic phase and scan of the rows of A in `o`. C's offsets are written to the
+    /// address in `offsets` and begin with the number there; without it, the part owns them and
+    /// they begin with 0. Takes at most `most` bytes of workspace, but at least the part's layout.
+    /// Rows of C with at least `full` products per entry are full rows with a bin of their own,
+    /// unless `full` is 0.
     ///
     /// # Safety
-    /// The operands are valid until the device's stream has done the work, and there is memory for
-    /// the offsets.
+    /// The operands are valid until the work is done, and there is memory for the offsets.
     pub(super) unsafe fn new(
         device: &Device,
         kernels: &Kernels,
@@ -98,8 +98,8 @@ impl Part {
         }
     }
 
-    /// What the numeric phase reads: the address of each array and its range in the part's memory, in bytes. The
-    /// memory of split rows is behind the workspace.
+    /// The data that the numeric phase reads: the address of each array and its range in the part's
+    /// memory, in bytes. The memory of split rows follows the workspace.
     pub(super) fn needed(&self, kernels: &Kernels) -> impl Iterator<Item = (u64, Range<usize>)> {
         let (layout, split_rows) = (self.layout(), self.split_rows.as_ref());
         let list = layout.list(self.numeric.begin(FULL + 1) as usize);
@@ -122,11 +122,11 @@ impl Part {
         self.workspace.bytes() + self.split_rows.as_ref().map_or(0, SplitRows::bytes)
     }
 
-    /// Gives up the part's own memory for that at an address, both one behind the other, with C's
-    /// offsets at another.
+    /// Replaces the part's own memory by that at `at`, workspace and split rows one after the
+    /// other, with C's offsets at `offsets`.
     ///
     /// # Safety
-    /// There is as much, with the same in it, whenever the part is computed, and until that is done.
+    /// The memory has the size and the contents of the old one whenever the part is computed, until that is done.
     pub(super) unsafe fn move_to(&mut self, device: &Device, at: u64, offsets: u64) {
         // SAFETY: the caller's promise.
         let there = |at, len| unsafe { DeviceBuffer::borrowed(device, at, len) };
@@ -154,12 +154,12 @@ impl Part {
         self.arguments.ordered != 0
     }
 
-    /// The offsets of all rows, if they are the part's own, which they are from here on no more.
+    /// Releases the offsets of all rows to the caller, if the part owns them.
     pub(super) fn give_offsets(&mut self) -> Option<DeviceBuffer<u64>> {
         self.offsets.take()
     }
 
-    /// Where the offsets of the rows are.
+    /// Address of the offsets of the rows.
     pub(super) fn offsets(&self) -> u64 {
         self.arguments.c.offsets
     }
@@ -169,11 +169,12 @@ impl Part {
         self.numeric.entries()
     }
 
-    /// Queues the numeric phase into C's arrays, for other operands of the same patterns. `full` has
-    /// B packed if there are full rows apart, whose columns are not written where C's are `known`.
+    /// Queues the numeric phase into C's arrays, for other operands of the same patterns. `full`
+    /// has B packed if full rows have their own bin; their columns are not written if C's are
+    /// `known`.
     ///
     /// # Safety
-    /// As [`Part::new`], and C has the entries that the offsets say.
+    /// As [`Part::new`], and C has the entries that the offsets imply.
     pub(super) unsafe fn fill<T: Scalar, I: Index, O: Index>(
         &self,
         device: &Device,
@@ -226,7 +227,7 @@ impl Part {
                 if let (FULL, Some(full)) = (number, full) {
                     let (begin, count) = (self.numeric.begin(number), self.numeric.rows(number));
                     let mut arguments = arguments;
-                    // All rows need no list, and columns of full rows are those of any other.
+                    // A launch of all rows needs no list; full rows all have the same columns.
                     if u64::from(count) == arguments.rows {
                         arguments.list = 0;
                     }
@@ -240,14 +241,14 @@ impl Part {
         })
     }
 
-    /// The arguments of the kernels, if there are full rows apart.
+    /// The arguments of the kernels, if full rows have their own bin.
     pub(super) fn full_rows(&self) -> Option<&Arguments> {
         (self.numeric.rows(FULL) > 0).then_some(&self.arguments)
     }
 }
 
-/// Memory for B as bits, cleared, and its words a row, where bits are fewer than indices, rows of
-/// many products want them and memory has room, at most `most` bytes.
+/// Cleared memory for B as bitmasks, and their words per row. `None` if bitmasks are larger than
+/// indices, no rows with many products need them, or there is no memory within `most` bytes.
 fn bits_of_b(
     device: &Device,
     o: &Operands,

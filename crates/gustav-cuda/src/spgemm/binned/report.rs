@@ -1,4 +1,5 @@
-//! Reports of kernels to the host, written to page-locked memory: no copy is queued and no stream is waited for.
+//! Reports of kernels to the host, written to page-locked memory: the host needs neither a copy nor a stream
+//! synchronisation.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};
@@ -8,7 +9,7 @@ use gustav_core::{Error, Result};
 use super::bins::{Counters, REPORTED};
 use crate::device::{Device, PinnedBuffer, Stream};
 
-// Polls between two checks whether the stream still has work.
+// Polls between two checks of whether the stream still has work.
 const POLLS: u32 = 1 << 14;
 
 /// Memory for the reports of one set of kernels.
@@ -27,14 +28,14 @@ impl Report {
         Ok(Report(Mutex::new(Memory { words, number: 0 })))
     }
 
-    /// Calls `launch` with the address and the number of the report that a kernel on `stream` has to
+    /// Calls `launch` with the address and the number of the report that a kernel on `stream` must
     /// write, and waits for the report.
     pub(super) fn after(
         &self,
         stream: &Stream,
         launch: impl FnOnce(u64, u32) -> Result<()>,
     ) -> Result<Counters> {
-        // One report at a time: all use the same memory.
+        // One report at a time, because all use the same memory.
         let mut memory = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let number = memory.number.wrapping_add(1);
         memory.number = number;

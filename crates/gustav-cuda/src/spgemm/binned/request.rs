@@ -1,4 +1,4 @@
-//! The files of kernels, and their parameters.
+//! The kernel files and their parameters.
 
 use gustav_core::DType;
 
@@ -9,35 +9,35 @@ use super::{Arguments, Config};
 use crate::jit::{Request, source};
 use crate::spgemm::types::Types;
 
-/// Threads of the analysis' CTAs, usually and for long rows; of the scan's and of those that list
-/// rows, where a thread has so many rows.
+/// Threads of a CTA: of the analysis, of the analysis of long rows, of the scan, and of the list of
+/// rows; and rows per thread of the last two.
 pub(super) const ANALYSIS: u32 = 256;
 pub(super) const LONG_ANALYSIS: u32 = 1024;
 pub(super) const SCAN: u32 = 256;
 pub(super) const ITEMS: u32 = 4;
-// Rows with more products get their range of columns.
+// Rows with more products than this get a range of columns.
 const RANGED: u32 = 64;
-// Most columns and entries of rows that a warp has a mask for.
+// Most columns and entries of rows with a bitmask of a warp.
 const NARROW: u32 = 32_768;
 const NARROW_ENTRIES: u32 = 512;
-// Most products of rows in tables of a warp and of a CTA.
+// Most products of rows in hash tables of a warp and of a CTA.
 const SMALL_PRODUCTS: u32 = 1024;
 const MEDIUM_PRODUCTS: u32 = 8192;
-// Rows of so many columns are rather sorted than ranked by a CTA.
+// Rows that span more columns than this are sorted by a CTA rather than ranked.
 const MEDIUM_WIDTH: u32 = 65_536;
-// Most entries of rows of the smaller CTAs.
+// Most entries of rows of the smaller CTA.
 const WIDE_ENTRIES: u32 = 4096;
 const HUGE_ENTRIES: u32 = 12_288;
-// Fewest products of rows with a sum for every column, and products of a nonzero of theirs.
+// Fewest products of rows with a dense accumulator, and fewest products per nonzero.
 const DENSE_PRODUCTS: u32 = 4096;
 const DENSE_MEAN: u32 = 128;
 const VAST_MEAN: u32 = 512;
-// Bytes of sums for every column with which several CTAs fit on a multiprocessor.
+// Bytes of dense accumulators with which several CTAs fit on a multiprocessor.
 const DENSE_BYTES: u32 = 64 << 10;
-// Columns of rows that are cut into chunks, whose sums have to fit in shared memory.
+// Most columns of rows that are cut into chunks: their sums must fit in shared memory.
 const CUT_WIDTH: u32 = 8192;
 
-/// What a device and a type of sums allow.
+/// Limits of a device and a type of sums.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
     /// Bytes of shared memory that a launch may request.
@@ -46,7 +46,7 @@ pub(crate) struct Limits {
     pub sum: usize,
 }
 
-/// The files of the kernels.
+/// The kernel files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Source {
     Analysis,
@@ -70,7 +70,7 @@ pub(crate) fn request(file: Source, types: Types, config: Config, limits: Limits
         Source::RowList => request!("spgemm/row_list.cu"),
         Source::Numeric => request!("spgemm/numeric.cu"),
     };
-    // Only the numeric phase knows values.
+    // Only the numeric phase reads values.
     let (dtype, out) = match file {
         Source::Numeric => (types.dtype, types.out),
         _ => (DType::F32, DType::F32),

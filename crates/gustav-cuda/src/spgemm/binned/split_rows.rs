@@ -1,4 +1,4 @@
-//! Rows of A with so many nonzeros that several CTAs compute them, a chunk each, see
+//! Rows of A that are so long that several CTAs compute them, one chunk each, see
 //! `kernels/spgemm/split_rows.cuh`.
 
 use std::ops::Range;
@@ -11,20 +11,20 @@ use super::request::Limits;
 use crate::device::{Device, DeviceBuffer};
 use crate::launch::GRID_Y;
 
-// CTAs for every multiprocessor.
+// CTAs per multiprocessor.
 const CTAS: usize = 6;
 // Fewest products of a chunk of the largest row.
 const LEAST: usize = 2048;
-// Bytes of sums with which as many CTAs fit on a multiprocessor, and copies with which threads of a
-// warp have one each: more would leave less of L1 for rows of B.
+// Bytes of sums with which that many CTAs fit on a multiprocessor, and number of copies with which
+// every thread of a warp has its own: more would leave less L1 for rows of B.
 const SUM_BYTES: usize = 32 << 10;
 const COPIES: usize = 32;
 
-/// How rows are cut into chunks, and the memory for their bits and sums.
+/// The chunks of rows, and the memory for their bitmasks and sums.
 pub(super) struct SplitRows {
     chunks_of_a_row: usize,
     words: usize,
-    /// Columns of a row that have a sum.
+    /// Columns of a row with a sum.
     columns: usize,
     copies: usize,
     sum: usize,
@@ -33,9 +33,9 @@ pub(super) struct SplitRows {
 }
 
 impl SplitRows {
-    /// For the rows of bin `bin`, CTAs of `threads` and a C of so many columns. `None` if that takes more than
-    /// `most` bytes, a CTA's sums more than its shared memory, or if a grid is too small for the rows. The memory
-    /// is not cleared.
+    /// The chunks for the rows of bin `bin`, with CTAs of `threads` threads and a C of `columns`
+    /// columns. `None` if they need more than `most` bytes, if a CTA's sums exceed its shared
+    /// memory, or if a grid is too small for the rows. The memory is not cleared.
     pub(super) fn new(
         device: &Device,
         symbolic: &Counters,
@@ -64,7 +64,8 @@ impl SplitRows {
         Ok(Some(split_rows))
     }
 
-    // Words of 8 bytes before the bits, and before the sums: two words of 4 bytes a row come first.
+    // Words of 8 bytes before the bitmasks, and before the sums: two words of 4 bytes per row come
+    // first.
     fn bits_at(&self) -> usize {
         self.rows
     }
@@ -73,7 +74,7 @@ impl SplitRows {
         self.bits_at() + (self.rows * self.words).div_ceil(2)
     }
 
-    /// Threads that clear the bits and the sums: as many as the larger of them has elements.
+    /// Threads that clear the bitmasks and the sums: as many as the larger of them has elements.
     pub(super) fn to_clear(&self) -> usize {
         self.rows * self.columns.max(self.words)
     }
@@ -88,7 +89,7 @@ impl SplitRows {
         &self.found
     }
 
-    /// The bytes of it that the symbolic phase writes and later phases read.
+    /// The bytes of the memory that the symbolic phase writes and later phases read.
     pub(super) fn written(&self) -> [Range<usize>; 2] {
         let (bits, sums) = (8 * self.bits_at(), 8 * self.sums_at());
         [0..bits + 4 * self.rows * self.words, sums..sums + self.rows * self.columns * self.sum]
@@ -104,12 +105,12 @@ impl SplitRows {
         self.found.bytes()
     }
 
-    /// Bytes of shared memory for a mask.
+    /// Bytes of shared memory for a bitmask.
     pub(super) fn mask_bytes(&self) -> usize {
         4 * self.words
     }
 
-    /// Bytes of shared memory for a mask with ranks and all copies of the sums.
+    /// Bytes of shared memory for a bitmask with ranks and all copies of the sums.
     pub(super) fn bytes_of_sums(&self) -> usize {
         self.words * (8 + 32 * self.copies * self.sum)
     }

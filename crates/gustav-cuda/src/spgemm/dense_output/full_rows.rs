@@ -1,4 +1,4 @@
-//! Full rows of C: their kernels, and B packed for them.
+//! Full rows of C: their kernels, and the packed B.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,23 +13,23 @@ use crate::product::sparse_operands::Operands;
 use crate::spgemm::binned::Arguments;
 use crate::spgemm::types::Types;
 
-// Fewest products of an entry of C for which B is packed.
+// Fewest products per entry of C for which B is packed.
 const LEAST: u32 = 4;
-// Rows of B that a CTA packs in a tile, or looks for where they enter tiles.
+// Rows of B of a CTA that packs a tile, or that computes the boundaries of tiles in rows.
 const PACKERS: u32 = 4;
 // Threads that count the pairs of a tile.
 const PLACES: u32 = 1024;
-// The first chips whose copy engine fills a ring.
+// The first compute capability with bulk copies, which fill the ring buffer.
 const BULK_COPIES: (i32, i32) = (9, 0);
 
-/// What is compiled for one problem's types and lengths of rows.
+/// The kernels for one problem's types and configuration.
 struct Kernels {
     config: Config,
     sum: usize,
-    /// Bytes of shared memory of a CTA, and CTAs that the device holds at once.
+    /// Bytes of shared memory of a CTA, and resident CTAs of the device.
     shared: usize,
     ctas: u32,
-    /// Whether sums have a mark, so that rows can be taken for full.
+    /// Whether sums can be marked, so that all rows can be assumed full and checked.
     marks: bool,
     bounds: Kernel<Packed>,
     places: Kernel<Packed>,
@@ -37,7 +37,7 @@ struct Kernels {
     pack: Kernel<Packed>,
     values: Kernel<Packed>,
     full: Kernel<Packed>,
-    /// Host memory for reports of kernels, not in use.
+    /// Unused host memory for reports of kernels.
     words: Mutex<Vec<PinnedBuffer<u64>>>,
 }
 
@@ -64,10 +64,10 @@ impl Kernels {
         })
     }
 
-    /// Queues the sums of rows, with B packed.
+    /// Queues the kernel that sums rows, with B packed.
     ///
     /// # Safety
-    /// The addresses in `parameter` are valid until the stream has done the work.
+    /// The addresses in `parameter` are valid until the work is done.
     unsafe fn sum(&self, stream: &Stream, parameter: &Packed) -> Result<()> {
         let (grid, threads) = ((u64::from(self.ctas), 1), self.config.threads());
         // SAFETY: the addresses are the caller's promise.
@@ -75,7 +75,7 @@ impl Kernels {
     }
 }
 
-/// The kernels for full rows of C, and B packed for them.
+/// The kernels for full rows of C, and the packed B.
 pub(in crate::spgemm) struct FullRows {
     kernels: Arc<Kernels>,
     packed: Option<PackedB>,
@@ -98,11 +98,11 @@ impl FullRows {
         Ok(FullRows { kernels, packed: None })
     }
 
-    /// Fewest products of an entry of C in rows that are computed here; none where B has more
-    /// entries, a tile more pairs, or a CTA more chunks to come, than are counted.
+    /// Fewest products per entry of rows of C that are computed here; 0 for none, if the entries of
+    /// B, the pairs of a tile, or the chunks of a CTA exceed the kernels' counters.
     pub(in crate::spgemm) fn least(&self, o: &Operands) -> u32 {
         let Kernels { config, sum, ctas, .. } = *self.kernels;
-        // A row of a tile takes whole pairs, as many as are read at once at least.
+        // A row of a tile takes whole pairs, at least as many as are read together.
         let pairs_in_flight = config.pairs_in_flight() as usize;
         let pairs =
             |tiles| o.b.nnz / PAIR + o.b.rows.saturating_mul(pairs_in_flight).saturating_mul(tiles);
@@ -119,17 +119,17 @@ impl FullRows {
         self.packed.as_ref().map_or(0, PackedB::bytes)
     }
 
-    /// Whether rows can be taken for full.
+    /// Whether all rows can be assumed full and checked.
     pub(in crate::spgemm) fn marks(&self) -> bool {
         self.kernels.marks
     }
 
-    /// Packs B, for rows of C that have these arguments: its values, or, if `refillable`, where they will
-    /// go, which is then done by [`FullRows::refresh`]. Rows of B whose columns do not increase are no
-    /// harm: nothing is packed then, which [`FullRows::launch_taken`] reports.
+    /// Packs B for rows of C with these arguments: its values or, if `refillable`, their positions,
+    /// for [`FullRows::refresh`]. If columns of B's rows do not increase, nothing is packed, which
+    /// [`FullRows::launch_taken`] reports.
     ///
     /// # Safety
-    /// The addresses in `o` are valid until the device's stream has done the work.
+    /// The addresses in `o` are valid until the work is done.
     pub(in crate::spgemm) unsafe fn pack(
         &mut self,
         device: &Device,
@@ -141,7 +141,7 @@ impl FullRows {
         let b = PackedB::new(device, o, (k.config, k.sum, k.ctas), arguments, refillable)?;
         let parameter = &b.parameter;
         let (rows, tiles) = (arguments.rows_b, parameter.tiles);
-        // SAFETY: there is memory for what they find.
+        // SAFETY: there is memory for their results.
         unsafe {
             let grid = (rows.div_ceil(u64::from(PACKERS)), 1);
             k.bounds.launch(stream, grid, 32 * PACKERS, parameter)?;
@@ -153,11 +153,10 @@ impl FullRows {
         Ok(())
     }
 
-    /// Queues putting B's values to where they are packed, if there are rows to compute here.
+    /// Queues the copy of B's values to their packed positions, if there are rows to compute here.
     ///
     /// # Safety
-    /// B in `o` is that of [`FullRows::pack`], with any values, and valid until the stream has done
-    /// the work.
+    /// B in `o` is that of [`FullRows::pack`], with any values, and valid until the work is done.
     pub(in crate::spgemm) unsafe fn refresh(&self, stream: &Stream, o: &Operands) -> Result<()> {
         let Some(b) = &self.packed else { return Ok(()) };
         let mut parameter = b.parameter;
@@ -167,11 +166,11 @@ impl FullRows {
         unsafe { self.kernels.values.launch(stream, grid, 32 * PACKERS, &parameter) }
     }
 
-    /// Queues `count` rows of the list of `arguments`, from `begin` on, or all rows where there is no
-    /// list. Columns of C are written unless `arguments` has none.
+    /// Queues the computation of `count` rows of the list of `arguments`, from `begin` on, or of
+    /// all rows without a list. Columns of C are written unless `arguments` has no array for them.
     ///
     /// # Safety
-    /// All addresses are valid until the stream has done the work, and B is packed.
+    /// All addresses are valid until the work is done, and B is packed.
     pub(in crate::spgemm) unsafe fn launch(
         &self,
         stream: &Stream,
@@ -187,8 +186,8 @@ impl FullRows {
         unsafe { self.kernels.sum(stream, &parameter) }
     }
 
-    /// Computes all rows of C, taken for full: values, columns and offsets. Frees the packed B, waits,
-    /// and returns whether they are.
+    /// Computes all rows of C on the assumption that they are full: values, columns and offsets.
+    /// Frees the packed B, waits, and returns whether they are full.
     ///
     /// # Safety
     /// As [`FullRows::launch`], with C's arrays in `arguments`.
@@ -210,7 +209,7 @@ impl FullRows {
         (parameter.arguments, parameter.wrong) = (*arguments, wrong.address());
         // SAFETY: the caller's promise.
         unsafe { self.kernels.sum(device.stream(), &parameter)? };
-        // Queued meanwhile.
+        // Queues freeing B while the kernel runs.
         drop(b);
         device.stream().synchronize()?;
         let full = word().all(|word| word.load(Ordering::Relaxed) == 0);
@@ -219,7 +218,7 @@ impl FullRows {
     }
 }
 
-/// CTAs that have every row of B in every tile.
+/// A grid for every row of B in every tile.
 fn in_tiles(rows: u64, tiles: u64) -> (u64, u64) {
     (rows, tiles.div_ceil(u64::from(PACKERS)))
 }

@@ -1,4 +1,4 @@
-//! B packed for full rows of C, see `kernels/spgemm/packed.cuh`.
+//! The packed B for full rows of C, see `kernels/spgemm/packed.cuh`.
 
 use gustav_core::Result;
 
@@ -7,7 +7,7 @@ use crate::device::{Device, DeviceBuffer};
 use crate::product::sparse_operands::Operands;
 use crate::spgemm::binned::Arguments;
 
-// Bytes that everything is aligned to.
+// Alignment of all arrays in bytes.
 const ALIGNED: usize = 128;
 
 parameter_block! {
@@ -15,33 +15,34 @@ parameter_block! {
     pub(super) struct Packed {
         pub arguments: Arguments,
         pairs: *mut Pair,
-        /// Of every value of a pair the entry of B, counted from where its row enters the tile, or
-        /// NO_SOURCE: where B is packed for values to come.
+        /// If B is packed for later values: for every value of a pair the entry of B, counted from
+        /// the first one of its row in the tile, or NO_SOURCE.
         sources: *mut u16,
-        /// Row k of B in tile t begins at bounds[t * rows_b + k], of `tiles` + 1 tiles, and is the
-        /// pairs from segments[t * rows_b + k] >> 6 of the tile on, as many as the low bits say.
+        /// The entries of row k of B in tile t begin at bounds[t * rows_b + k] (there is one more
+        /// tile for the end); its pairs begin at segments[t * rows_b + k] >> 6 of the tile, and the
+        /// low 6 bits are their number.
         bounds: *mut u32,
         segments: *mut u32,
-        /// Of tile t: the first of its chunks, of all those there are.
+        /// The first chunk of tile t, numbered over all tiles.
         chunks: *mut u32,
-        /// Memory of the host, set where rows are not full that are taken for it; null where they
-        /// are known to be.
+        /// Host memory that is set if rows assumed to be full are not; null if they are known to be
+        /// full.
         pub wrong: *mut u32,
         pub tiles: u64,
-        /// CTAs of the kernel that sums.
+        /// CTAs of the kernel that sums rows.
         pub ctas: u32,
     }
 }
 
-/// B packed: where its rows are, and memory for its entries.
+/// The packed B: the positions of its rows, and memory for its entries.
 pub(super) struct PackedB {
     memory: DeviceBuffer<u64>,
     pub parameter: Packed,
 }
 
 impl PackedB {
-    /// Memory for B of `o` in tiles for sums of `sum` bytes; `refillable` for values to come as well. The
-    /// kernel that sums has so many CTAs.
+    /// Memory for B of `o` in tiles for sums of `sum` bytes; `refillable` for later values too.
+    /// `ctas` are those of the kernel that sums rows.
     pub(super) fn new(
         device: &Device,
         o: &Operands,
@@ -53,7 +54,8 @@ impl PackedB {
         let tiles = arguments.columns.div_ceil(u64::from(config.columns(sum)));
         let of_tiles = tiles as usize;
         let segments = of_tiles.saturating_mul(o.b.rows);
-        // A row of a tile fills its pairs but for the last, or takes as many as are read at once.
+        // A row of a tile fills all its pairs but the last, and takes at least as many as are read
+        // together.
         let filled = segments.min(o.b.nnz).saturating_mul(config.pairs_in_flight() as usize);
         let pairs = (o.b.nnz / PAIR)
             .saturating_add(filled)

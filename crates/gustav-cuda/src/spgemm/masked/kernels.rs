@@ -1,4 +1,4 @@
-//! The kernels that sum at the positions of a pattern, see `kernels/spgemm/masked.cu`.
+//! The kernels that sum at the positions of a mask, see `kernels/spgemm/masked.cu`.
 
 use std::sync::Arc;
 
@@ -13,30 +13,31 @@ use crate::product::sparse_operands::{Matrix, Operands, Output};
 use crate::spgemm::binned::merged;
 use crate::spgemm::types::Types;
 
-// Threads of a CTA, and of one that shares a task or weighs rows, as in the kernels.
+// Threads of a CTA: of most kernels, and of those that share a task or weigh rows, as in the kernel
+// file.
 const BLOCK: u32 = 128;
 const SHARING: u32 = 256;
-// Positions of the smallest tasks, as a power of two.
+// log2 of the positions of the smallest tasks.
 const LEAST: u32 = 6;
-// CTAs for every multiprocessor, before they take more rows each.
+// Most CTAs per multiprocessor; larger matrices have more rows per CTA.
 const CTAS: u64 = 32;
-// Positions that a warp finds in all of C, as in the kernel.
+// Positions that a warp searches in all of C, as in the kernel file.
 const FOUND: u64 = 256;
-// CTAs for every multiprocessor that take tasks one after another, and warps.
+// Persistent CTAs per multiprocessor that take tasks, and persistent warps.
 const RESIDENT: u64 = 8;
 const WARPS: u64 = 32;
-// Rows for every multiprocessor, below which a warp takes fewer products of a row alone.
+// Rows per multiprocessor below which a warp computes only rows of fewer products alone.
 const ROWS: u64 = 64;
 const ALONE: [u32; 2] = [1024, 4096];
-// Words of counters, and some of them, see `masked/arguments.cuh`.
+// Number of counters, and the indices of some, see `masked/arguments.cuh`.
 const COUNTERS: usize = 17;
 const CUT: usize = 5;
 const TASKS: usize = 6;
 const TAKEN: u64 = 7;
 const PRODUCTS: usize = 8;
-// Entries that a thread looks at for descents.
+// Entries that a thread checks for their order.
 const LOOKS: u64 = 8;
-// Mean positions of a row up to which 8 lanes move them to C.
+// Mean positions of a row up to which 8 lanes copy them to C.
 const SHORT: u64 = 16;
 
 /// The source with its parameters.
@@ -55,39 +56,40 @@ parameter_block! {
         pub c: Output,
         position_offsets: *const Offset,
         positions: *const Index,
-        /// Of every position: its value, and whether it has an intermediate product; the latter may be missing.
+        /// For every position its value, and whether it has an intermediate product; the latter array is optional.
         pub values: *mut Out,
         pub met: *mut u8,
         rows: u64,
-        /// Rows and entries of B, positions of all rows.
+        /// Rows and entries of B, and positions of all rows.
         rows_b: u64,
         nnz_b: u64,
         count: u64,
         alpha: u64,
         /// Three arrays with memory for all rows.
         lists: *mut u32,
-        /// A row above the number of the task among its tasks and 4 bits for the logarithm of their
-        /// positions.
+        /// For every task its row in the high bits, then its number among the row's tasks, then
+        /// log2 of their positions in 4 bits.
         tasks: *mut u64,
-        /// Zeros at the start.
+        /// Zero at the start.
         counters: *mut u64,
-        /// CTAs that weigh rows; those after them look for descents.
+        /// Number of CTAs that weigh rows; the CTAs after them check the order of entries.
         weighing: u32,
-        /// Products of a row that a warp takes alone, and tasks that keep the device busy.
+        /// Most products of a row that a warp computes alone, and number of tasks that keep the
+        /// device busy.
         alone: u32,
         busy: u32,
-        /// Products of rows that a thread merges, with few rows of B and with many, at most.
+        /// Most products of rows that a thread merges, with few rows of B and with many.
         merged_few: u32,
         merged_many: u32,
         /// Whether columns of B's rows increase.
         ordered: u32,
-        /// Whether a sum must be in A's order.
+        /// Whether sums must be in A's order.
         in_order: u32,
     }
 }
 
 impl Arguments {
-    /// A of so many rows, B, and the positions of a pattern; C has no arrays yet.
+    /// Arguments for A with `rows` rows, B, and the positions of a mask; C has no arrays yet.
     pub(super) fn at<I, O>(
         a: Matrix,
         b: Matrix,
@@ -107,7 +109,7 @@ impl Arguments {
     }
 }
 
-/// The kernels, and the lists of rows and tasks of a pattern.
+/// The kernels, and the lists of rows and tasks of a mask.
 pub(in crate::spgemm) struct MaskedSums {
     kernels: Arc<Kernels>,
     multiprocessors: u64,
@@ -120,21 +122,21 @@ pub(in crate::spgemm) struct MaskedSums {
     cut: bool,
 }
 
-/// Whether the lists are there.
+/// The state of the lists.
 #[derive(Clone, Copy)]
 enum Listed {
     No,
     Queued,
-    /// And what was counted.
+    /// Computed, with their counters.
     Counted([u64; COUNTERS]),
 }
 
-/// The compiled kernels, and streams beside the device's own, so that kernels for different rows run at
-/// once.
+/// The compiled kernels, and streams beside the device's own, so that kernels for different rows
+/// run concurrently.
 struct Kernels {
     weigh: Kernel<Arguments>,
     cut: Kernel<Arguments>,
-    /// Those that sum, the slowest first.
+    /// The kernels that sum, the slowest first.
     sums: [Sums; 6],
     keep: [Kernel<Arguments>; 2],
     find: Kernel<Arguments>,
@@ -147,12 +149,12 @@ struct Kernels {
 struct Sums {
     kernel: Kernel<Arguments>,
     threads: u32,
-    /// The counter of what it has, and how many a CTA has at once.
+    /// The counter of its rows or tasks, and how many a CTA computes concurrently.
     of: usize,
     each: u64,
 }
 
-// Lists whose kernels write positions with a product and no others.
+// Lists whose kernels write only positions with a product.
 const MERGED: [usize; 2] = [0, 1];
 
 impl Kernels {
@@ -186,7 +188,7 @@ impl Kernels {
 }
 
 impl MaskedSums {
-    /// Compiled for the types of `problem`; sums are in A's order where it is promised.
+    /// Compiles for the types of `problem`; deterministic sums are in A's order.
     pub(in crate::spgemm) fn new(device: &Device, problem: &Problem) -> Result<Self> {
         let (types, in_order) = (Types::of(problem), problem.deterministic);
         let key = format!("{types:?} {in_order}");
@@ -201,7 +203,7 @@ impl MaskedSums {
         })
     }
 
-    /// Allocates memory for a pattern of up to `count` positions in `rows` rows.
+    /// Allocates memory for a mask of up to `count` positions in `rows` rows.
     pub(in crate::spgemm) fn prepare(
         &mut self,
         device: &Device,
@@ -215,12 +217,12 @@ impl MaskedSums {
         Ok(())
     }
 
-    /// Bytes on the device for a pattern of so many positions in so many rows.
+    /// Bytes on the device for a mask of `count` positions in `rows` rows.
     pub(in crate::spgemm) fn bytes_of(rows: usize, count: usize) -> usize {
         8 * words_of(rows, count)
     }
 
-    /// Makes ready for another pattern of no more rows and positions.
+    /// Resets the lists for another mask with no more rows and positions.
     pub(in crate::spgemm) fn forget(&mut self) {
         (self.listed, self.cut) = (Listed::No, false);
     }
@@ -230,12 +232,12 @@ impl MaskedSums {
         self.lists.bytes()
     }
 
-    /// Queues the values at all positions of rows of `c` from `first` on, as many as `o` has and
-    /// increasing: every sum in A's order where rows of B increase, which `ordered` says.
+    /// Queues the computation of the values of the rows of `c` from `first` on, as many rows as `o`
+    /// has, with increasing columns. Sums are in A's order if rows of B increase (`ordered`).
     ///
     /// # Safety
-    /// The operands and `c` are valid until the stream has done the work, and of one product with not
-    /// more positions than were prepared for.
+    /// The operands and `c` are valid until the work is done, belong to one product, and there are
+    /// no more positions than were prepared for.
     pub(in crate::spgemm) unsafe fn fill<T: Scalar, I: Index, O: Index>(
         &mut self,
         stream: &Stream,
@@ -251,8 +253,8 @@ impl MaskedSums {
         unsafe { self.sum(stream, &arguments) }
     }
 
-    /// Queues listing the rows, by the patterns alone, and where `looks` says so a look whether columns of B
-    /// and of the mask increase.
+    /// Queues the lists of rows, which depend on the patterns alone; with `looks` also a check of
+    /// whether columns of B and of the mask increase.
     ///
     /// # Safety
     /// As [`MaskedSums::sum`].
@@ -277,7 +279,7 @@ impl MaskedSums {
         Ok(())
     }
 
-    /// What was counted of the lists, and whether columns of B and of the mask increase. Waits for that.
+    /// The counters of the lists, and whether columns of B and of the mask increase. Waits for them.
     pub(super) fn counted(&mut self) -> Result<(Work, [bool; 2])> {
         let mut counters = [0; COUNTERS];
         self.lists.read_at(0, &mut counters)?;
@@ -294,11 +296,11 @@ impl MaskedSums {
         Ok((work, [of_b == 0, of_mask == 0]))
     }
 
-    /// Queues the sums at all positions, of the first pattern or of positions of it. Where positions are
-    /// counted, C's offsets begin with zeros.
+    /// Queues the sums at all positions, of the mask that was listed or of a subset of it. If
+    /// positions are counted, C's offsets must be zero before.
     ///
     /// # Safety
-    /// What the arguments name is valid until the stream has done the work, and there are not more
+    /// The arrays of the arguments are valid until the work is done, and there are no more
     /// positions than were prepared for.
     pub(super) unsafe fn sum(&mut self, stream: &Stream, arguments: &Arguments) -> Result<()> {
         if let Listed::No = self.listed {
@@ -351,7 +353,7 @@ impl MaskedSums {
             // SAFETY: as above.
             unsafe { sums.kernel.launch(on, grid, sums.threads, &arguments) }
         });
-        // After an error too: the device's own stream frees what they use.
+        // Also after an error: their memory is freed on the device's own stream.
         let joined = side.iter().zip(&k.ended).try_for_each(|(side, ended)| {
             side.mark(ended)?;
             stream.wait(ended)
@@ -360,7 +362,7 @@ impl MaskedSums {
         launched.and(joined)
     }
 
-    /// Queues looking up the positions in all of C, which the arguments have in position of B.
+    /// Queues the search for the positions in all of C, which the arguments hold in place of B.
     ///
     /// # Safety
     /// As [`MaskedSums::sum`].
@@ -372,7 +374,7 @@ impl MaskedSums {
         }
     }
 
-    /// Queues moving the positions with a product to C.
+    /// Queues the copy of the positions with a product to C.
     ///
     /// # Safety
     /// As [`MaskedSums::sum`].
@@ -387,7 +389,7 @@ impl MaskedSums {
         }
     }
 
-    /// The arguments with what is the same for all patterns.
+    /// The arguments with the fields that do not depend on the mask.
     fn complete(&self, arguments: &Arguments) -> Arguments {
         let counters = self.lists.address();
         let tasks = counters + 8 * COUNTERS as u64;
@@ -407,13 +409,13 @@ impl MaskedSums {
         }
     }
 
-    /// CTAs for so many rows, `each` of them at once.
+    /// A grid for `rows` rows, `each` rows per CTA.
     fn grid(&self, rows: u64, each: u64) -> (u64, u64) {
         (rows.div_ceil(each).min(CTAS * self.multiprocessors), 1)
     }
 }
 
-/// Tasks of so many positions at most: every row may waste most of its last one.
+/// Upper bound of the tasks: every row may waste most of its last one.
 fn tasks_of(rows: usize, count: usize) -> usize {
     rows.min(count) + (count >> LEAST)
 }
@@ -423,7 +425,7 @@ fn words_of(rows: usize, count: usize) -> usize {
     COUNTERS + tasks_of(rows, count) + (3 * rows).div_ceil(2)
 }
 
-/// The operands, of which B may have increasing rows, and the positions of a pattern.
+/// Arguments of the operands and the positions of a mask; `ordered` if rows of B increase.
 pub(super) fn of<I, O>(
     o: &Operands,
     offsets: &DeviceBuffer<O>,

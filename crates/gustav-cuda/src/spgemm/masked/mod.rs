@@ -1,4 +1,4 @@
-//! `masked`: the entries of C = α·op(A)·B at the positions of a given pattern. See
+//! `masked`: the entries of C = α·op(A)·B at the positions of a mask. See
 //! `kernels/spgemm/masked.cu`.
 
 mod kernels;
@@ -28,17 +28,17 @@ use crate::product::call::Common;
 use crate::product::sparse_operands::Operands;
 use crate::product::{Call, unsupported};
 
-/// How C is computed.
+/// The method by which C is computed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Config {
-    /// Sums at the positions of the mask alone.
+    /// Computes only the sums at the positions of the mask.
     Positions,
-    /// All of C, of which what is at positions of the mask stays.
+    /// Computes all of C, and selects the entries at positions of the mask.
     Whole(catalog::Config),
 }
 
-/// Any product of two sparse matrices whose rows and columns are counted in 32 bits.
+/// Supports products of two sparse matrices whose rows and columns are counted in 32 bits.
 ///
 /// # Errors
 /// [`Error::Unsupported`] for others.
@@ -54,27 +54,27 @@ pub fn supports(problem: &Problem) -> Result<()> {
     Ok(())
 }
 
-/// A plan for C⟨M⟩ = α·op(A)·B, for one pattern of A, of B and of the mask and any values: of the
-/// product's entries those at the positions where the mask has one. A position that has no intermediate product has no
-/// entry in C. Its rows are sorted.
+/// A plan for C⟨M⟩ = α·op(A)·B, for one pattern of A, of B and of the mask and any values: the
+/// product's entries at mask entries. A mask entry without an intermediate product has no entry in
+/// C. Rows of C are sorted.
 ///
-/// The positions are computed alone, or found in all of C where that is expected to take less; with
-/// [`Algorithm::Masked`] in [`Options`] always alone, with another algorithm's name always found in the C
-/// of that. Under a bound on the workspace all of C has to fit there; where memory does not
-/// suffice for it, the positions are computed alone after all.
+/// Either the mask entries alone are computed, or all of C, in which they are searched, if that is
+/// expected to be faster. [`Algorithm::Masked`] in [`Options`] forces the former, the name of
+/// another algorithm the latter. With a limit of the workspace, all of C must fit in it; if memory
+/// does not suffice for all of C, the mask entries alone are computed.
 ///
-/// Where [`Problem::deterministic`] requires it, every sum is in A's order, the same in every run.
+/// With [`Problem::deterministic`] every sum is in A's order, the same in every run.
 pub struct MaskedPlan<T: Scalar, I: Index = u32, O: Index = u32> {
     patterns: Patterns<T>,
     /// The mask, rows increasing.
     mask: DevicePattern<I, O>,
-    /// Bytes of a mask whose rows the plan has sorted.
+    /// Bytes of the mask, if the plan has sorted its rows.
     mask_bytes: usize,
     kernels: MaskedSums,
     scan: Arc<Scan>,
     /// Whether rows of B increase.
     ordered: bool,
-    /// What computes all of C, where that was chosen.
+    /// Computes all of C, if that was chosen.
     whole: Option<Whole<T, I, O>>,
     choice: Choice<Config>,
     /// The pattern of the last C.
@@ -97,16 +97,16 @@ pub fn multiply<T: Scalar, I: Index, O: Index>(
 }
 
 impl<T: Scalar, I: Index, O: Index> MaskedPlan<T, I, O> {
-    /// Takes the positions of `mask`, of C's shape, which may have its rows in any order. The plan sets the
-    /// types of `problem`.
+    /// A plan for the positions of `mask`, which has C's shape and may be unsorted. The plan sets
+    /// the types of `problem`.
     ///
     /// # Errors
-    /// [`Error::Shape`] when A and B do not fit together or the mask is not of C's shape,
-    /// [`Error::Pattern`] when `problem` was made for others, [`Error::Unsupported`] by [`supports`], by
-    /// an algorithm that `options` name, for a configuration there, and for a promised order of summation
-    /// where B's rows do not increase, [`Error::Argument`] when the patterns are on two devices,
-    /// [`Error::OutOfMemory`], [`Error::NoDevice`] when the run-time compiler is missing,
-    /// [`Error::Device`].
+    /// [`Error::Shape`] when the inner dimensions of A and B differ or the mask does not have C's
+    /// shape, [`Error::Pattern`] when `problem` was made for other patterns, [`Error::Unsupported`]
+    /// as [`supports`], as the algorithm that `options` name, for a configuration in `options`, and
+    /// for a deterministic product if B's rows do not increase, [`Error::Argument`] when the
+    /// patterns are on two devices, [`Error::OutOfMemory`], [`Error::NoDevice`] when the run-time
+    /// compiler is missing, [`Error::Device`].
     pub fn new(
         a: &DevicePattern<I, O>,
         b: &DevicePattern<I, O>,
@@ -117,7 +117,7 @@ impl<T: Scalar, I: Index, O: Index> MaskedPlan<T, I, O> {
         Self::prepare(a, b, mask, problem, options, false)
     }
 
-    /// The same, for one call where `once` says so: nothing is cached for later calls.
+    /// The same; with `once` for a single call, without caches for later ones.
     fn prepare(
         a: &DevicePattern<I, O>,
         b: &DevicePattern<I, O>,
@@ -139,7 +139,7 @@ impl<T: Scalar, I: Index, O: Index> MaskedPlan<T, I, O> {
             // SAFETY: the patterns are alive, and wait for the stream when they are freed.
             unsafe { kernels.list(device.stream(), &arguments, true) }
         };
-        // Rows are taken for increasing until it is known, so that the host waits once.
+        // Rows are assumed to increase until the check is done, so that the host waits only once.
         mask.join(&device)?;
         list(&mut kernels, mask, true)?;
         let (mut work, [ordered, sorted]) = kernels.counted()?;
@@ -161,7 +161,7 @@ impl<T: Scalar, I: Index, O: Index> MaskedPlan<T, I, O> {
         }
         let (whole, choice) = choose(a, b, own.nnz(), problem, options, &work, once)?;
         if !once {
-            // Arrays may be somebody else's.
+            // The arrays may be borrowed.
             device.stream().synchronize()?;
         }
         let scan = device.cached(&format!("{:?}", O::TYPE), || Scan::new(&device, O::TYPE))?;
@@ -169,26 +169,27 @@ impl<T: Scalar, I: Index, O: Index> MaskedPlan<T, I, O> {
         Ok(MaskedPlan { patterns, mask, mask_bytes, kernels, scan, ordered, whole, choice, result })
     }
 
-    /// What was chosen, and why.
+    /// The chosen method, and the reason.
     pub fn choice(&self) -> &Choice<Config> {
         &self.choice
     }
 
-    /// Bytes that the plan holds on the device beside the patterns. An execution takes a value and a
-    /// byte for every position of the mask beside C until C is there, and all of C where that is computed.
+    /// Bytes that the plan holds on the device beside the patterns. An execution temporarily
+    /// allocates a value and a byte for every mask entry, and all of C if that is computed.
     pub fn workspace_bytes(&self) -> usize {
         let whole = self.whole.as_ref().map_or(0, Whole::bytes);
         self.mask_bytes + self.kernels.bytes() + self.patterns.bytes() + whole
     }
 
-    /// Computes C as a new matrix, after the work queued on the stream of the call, which then waits
-    /// for it. `a` and `b` are values: matrices of the plan's patterns, or buffers in the order of
-    /// their nonzeros. As long as an earlier result is there, or its pattern, C shares that pattern.
+    /// Computes C as a new matrix, after the work queued on the stream of the call, whose later
+    /// work waits for it. `a` and `b` are values: matrices of the plan's patterns, or buffers in
+    /// the order of their nonzeros. While an earlier result or its pattern exists, C shares that
+    /// pattern.
     ///
     /// # Errors
-    /// [`Error::Pattern`] when `a` or `b` belongs to another pattern, [`Error::Length`] when they are
-    /// not as many as nonzeros, [`Error::Argument`] for a bias or a β in `call`,
-    /// [`Error::OutOfMemory`] with the device left usable, [`Error::Device`].
+    /// [`Error::Pattern`] when `a` or `b` belongs to another pattern, [`Error::Length`] for another
+    /// number of values, [`Error::Argument`] for a bias or a β in `call`, [`Error::OutOfMemory`]
+    /// with the device left usable, [`Error::Device`].
     pub fn execute<'v>(
         &mut self,
         a: impl Into<DeviceValues<'v, T>>,
@@ -201,7 +202,7 @@ impl<T: Scalar, I: Index, O: Index> MaskedPlan<T, I, O> {
             let values_of_c = DeviceBuffer::queued(&self.patterns.device, pattern.nnz(), what)?;
             let mut c = DeviceCsr::from_pattern(&pattern, values_of_c)?;
             match self.fill(values, &mut c, &call) {
-                // There may be memory for less.
+                // There may be enough memory for the mask entries alone.
                 Err(Error::OutOfMemory { .. }) => {}
                 done => return done.map(|()| c),
             }
@@ -211,7 +212,7 @@ impl<T: Scalar, I: Index, O: Index> MaskedPlan<T, I, O> {
             Some(mut whole) => match self.find(&mut whole, values, &call) {
                 Err(Error::OutOfMemory { what, .. }) if !whole.is_named() => {
                     drop(whole);
-                    let reason = format!("there is no room for {what} beside all of C");
+                    let reason = format!("no memory for {what} beside all of C");
                     self.choice = by_positions(reason);
                     self.sum(values, &call)
                 }
@@ -238,12 +239,12 @@ impl<T: Scalar, I: Index, O: Index> MaskedPlan<T, I, O> {
         // SAFETY: the arguments describe arrays that are alive, and wait for the stream when freed.
         let summed = unsafe { self.kernels.sum(self.patterns.device.stream(), &arguments) };
         let c = summed.and_then(|()| self.collect(found, arguments));
-        // After an error too: kernels may still run.
+        // Also after an error: kernels may still run.
         self.patterns.end(call)?;
         c
     }
 
-    /// C from all of it.
+    /// C from all of C.
     fn find(
         &mut self,
         whole: &mut Whole<T, I, O>,
@@ -270,14 +271,14 @@ impl<T: Scalar, I: Index, O: Index> MaskedPlan<T, I, O> {
         of(o, self.mask.offsets(), self.mask.indices(), self.ordered)
     }
 
-    /// C from what was found at the positions.
+    /// C from the values at the positions.
     fn collect(
         &mut self,
         found: Found<T, O>,
         mut arguments: Arguments,
     ) -> Result<DeviceCsr<T, I, O>> {
         let Patterns { device, problem, .. } = &self.patterns;
-        let Found { values: sums, met, offsets } = found;
+        let Found { values: sums, has_product, offsets } = found;
         let nnz = self.scan.sum(device, &offsets)?;
         let what = "column indices of C on the device";
         let mut indices = DeviceBuffer::<I>::queued(device, nnz, what)?;
@@ -288,22 +289,24 @@ impl<T: Scalar, I: Index, O: Index> MaskedPlan<T, I, O> {
             let values = DeviceBuffer::<T>::queued(device, nnz, "values of C on the device")?;
             let c = &mut arguments.c;
             (c.indices, c.values) = (indices.address(), values.address());
-            // SAFETY: what the arguments name is alive; C has as many entries as positions have a product.
+            // SAFETY: the arrays of the arguments are valid; C has as many entries as there are positions with a
+            // product.
             unsafe { self.kernels.keep(device.stream(), &arguments)? };
             values
         };
-        drop(met);
+        drop(has_product);
         let (rows, columns) = (problem.output_rows(), problem.columns);
-        // SAFETY: the offsets rise to the number of entries, which are at positions of the mask.
+        // SAFETY: the offsets increase to the number of entries, which are at positions of the
+        // mask.
         Ok(unsafe { DeviceCsr::from_parts_unchecked(rows, columns, offsets, indices, values) })
     }
 
-    /// Computes the values into `c`, which has the pattern of the last result of
-    /// [`MaskedPlan::execute`]: nothing symbolic is done and no memory is taken, but for all of C where
-    /// that is computed and [`Problem::calls`] did not ask for caching. Otherwise as there.
+    /// Computes the values of `c`, which has the pattern of the last result of
+    /// [`MaskedPlan::execute`], without a symbolic phase. Allocates nothing, unless all of C is
+    /// computed and [`Problem::calls`] did not request caching. Otherwise as there.
     ///
     /// # Errors
-    /// As there; [`Error::Pattern`] when `c` has another pattern, or nothing was computed before.
+    /// As there; [`Error::Pattern`] when `c` has another pattern, or there was no earlier result.
     pub fn execute_into<'v>(
         &mut self,
         a: impl Into<DeviceValues<'v, T>>,
@@ -348,18 +351,18 @@ impl<T: Scalar, I: Index, O: Index> MaskedPlan<T, I, O> {
                 unsafe { self.kernels.fill(device.stream(), &o, c, 0, self.ordered) }
             }
         };
-        // After an error too: kernels that write C may still run.
+        // Also after an error: kernels that write C may still run.
         self.patterns.end(call)?;
         done
     }
 }
 
-/// `mask` with increasing rows, each position once.
+/// `mask` with increasing columns, each position once.
 fn increasing<T: Scalar, I: Index, O: Index>(
     mask: &DevicePattern<I, O>,
     semiring: Semiring,
 ) -> Result<DevicePattern<I, O>> {
-    // Values do not matter: positions of zeros stay.
+    // Values do not matter: entries of value zero are kept.
     let values = DeviceBuffer::<T>::zeros(mask.device(), mask.nnz(), "values of a mask")?;
     let sorted = in_order(&DeviceCsr::from_pattern(mask, values)?, semiring)?;
     Ok(sorted.into_parts().0)
@@ -369,8 +372,8 @@ fn increasing<T: Scalar, I: Index, O: Index>(
 struct Found<T, O> {
     values: DeviceBuffer<T>,
     /// Whether a position has an intermediate product.
-    met: DeviceBuffer<u8>,
-    /// Such positions of every row, then C's offsets.
+    has_product: DeviceBuffer<u8>,
+    /// Number of such positions of every row, then C's offsets.
     offsets: DeviceBuffer<O>,
 }
 
@@ -383,20 +386,20 @@ impl<T: Scalar, O: Index> Found<T, O> {
         offsets.fill(0, device.stream())?;
         Ok(Found {
             values: DeviceBuffer::queued(device, count, "values at the positions of a mask")?,
-            met: DeviceBuffer::queued(device, count.max(1), "met positions of a mask")?,
+            has_product: DeviceBuffer::queued(device, count.max(1), "marks of mask entries")?,
             offsets,
         })
     }
 
     /// `arguments` with these arrays.
     fn set_in(&self, mut arguments: Arguments) -> Arguments {
-        (arguments.values, arguments.met) = (self.values.address(), self.met.address());
+        (arguments.values, arguments.met) = (self.values.address(), self.has_product.address());
         arguments.c.offsets = self.offsets.address();
         arguments
     }
 }
 
-/// How C is computed under a mask with `positions` entries, and why.
+/// Chooses the method for a mask with `positions` entries.
 fn choose<T: Scalar, I: Index, O: Index>(
     a: &DevicePattern<I, O>,
     b: &DevicePattern<I, O>,
@@ -433,7 +436,7 @@ fn by_positions(reason: String) -> Choice<Config> {
     Choice { algorithm: Algorithm::Masked, config: Config::Positions, reason }
 }
 
-/// A refusal to promise an order of summation for rows of B that do not increase.
+/// The error for a deterministic product if rows of B do not increase.
 pub(super) fn unordered(problem: &Problem, backend: &str) -> Error {
     let reason = "columns of B repeat or are unsorted, and such sums are added atomically";
     unsupported(problem, backend, reason, "Csr::canonicalize of B first")

@@ -1,4 +1,4 @@
-//! All of C, among whose entries the positions of a mask are found.
+//! Computes all of C, in which the positions of a mask are searched.
 
 use gustav_core::{Error, Index, Problem, Result, Scalar};
 
@@ -10,10 +10,10 @@ use crate::product::sparse_operands::{Matrix, Sparse};
 use crate::spgemm::catalog::Config;
 use crate::spgemm::plan::{Factors, Options, SpgemmPlan, choose, multiply_values};
 
-/// What computes all of C, rows sorted.
+/// Computes all of C with sorted rows.
 pub(super) struct Whole<T: Scalar, I: Index, O: Index> {
     options: Options,
-    /// None for a single call.
+    /// `None` for a single call.
     plan: Option<SpgemmPlan<T, I, O>>,
     a: DevicePattern<I, O>,
     b: DevicePattern<I, O>,
@@ -23,10 +23,10 @@ pub(super) struct Whole<T: Scalar, I: Index, O: Index> {
 }
 
 impl<T: Scalar, I: Index, O: Index> Whole<T, I, O> {
-    /// By the algorithm that `options` request, which the caller has `named` or not.
+    /// Uses the algorithm that `options` request; `named` if the caller named it.
     ///
     /// # Errors
-    /// As [`SpgemmPlan::new`], and [`Error::OutOfMemory`] where all of C is more than the bound on the
+    /// As [`SpgemmPlan::new`], and [`Error::OutOfMemory`] if all of C exceeds the limit of the
     /// workspace.
     pub(super) fn new(
         a: &DevicePattern<I, O>,
@@ -57,7 +57,7 @@ impl<T: Scalar, I: Index, O: Index> Whole<T, I, O> {
             let offsets = (problem.output_rows() as u128 + 1) * O::TYPE.bytes() as u128;
             let needed = plan.workspace_bytes() as u128 + entries * entry + offsets;
             if needed > most as u128 {
-                let what = "all of C within the bound on the workspace";
+                let what = "all of C within the limit of the workspace";
                 return Err(Error::OutOfMemory { what, needed, available: Some(most as u64) });
             }
         }
@@ -76,7 +76,7 @@ impl<T: Scalar, I: Index, O: Index> Whole<T, I, O> {
         plan + self.cached.as_ref().map_or(0, DeviceCsr::bytes)
     }
 
-    /// Keeps `all` of C for [`Whole::refill`].
+    /// Caches `all` of C for [`Whole::refill`].
     pub(super) fn cache(&mut self, all: DeviceCsr<T, I, O>) {
         self.cached = Some(all);
     }
@@ -91,7 +91,7 @@ impl<T: Scalar, I: Index, O: Index> Whole<T, I, O> {
         values: Factors<'_, T>,
         call: &Common<'_, T::Accum>,
     ) -> Result<DeviceCsr<T, I, O>> {
-        // Its memory is wanted for the next.
+        // Frees its memory for the next product.
         self.cached = None;
         let patterns = (&self.a, &self.b);
         match &mut self.plan {
@@ -112,7 +112,7 @@ impl<T: Scalar, I: Index, O: Index> Whole<T, I, O> {
     ) -> Result<DeviceCsr<T, I, O>> {
         if let (Some(mut all), Some(plan)) = (self.cached.take(), &mut self.plan) {
             match plan.product_into(values, &mut all, call) {
-                // The algorithm finds C anew.
+                // The algorithm has no refill.
                 Err(Error::Unsupported { .. }) => {}
                 other => return other.map(|()| all),
             }
@@ -121,12 +121,12 @@ impl<T: Scalar, I: Index, O: Index> Whole<T, I, O> {
     }
 }
 
-/// The problem of all of C, whose rows are looked through in order.
+/// The problem of all of C, with sorted rows for the search.
 fn sorted(problem: &Problem) -> Problem {
     problem.clone().sorted(true)
 }
 
-/// Positions among the entries of `all`, which stands in B's position.
+/// Arguments of the search in `all`, which takes B's place.
 pub(super) fn among<T: Scalar, I: Index, O: Index>(
     all: &DeviceCsr<T, I, O>,
     offsets: &DeviceBuffer<O>,

@@ -1,4 +1,4 @@
-//! The tile and schedule of `b-stationary`, and how they are chosen.
+//! The tile and schedule of `b-stationary`, and their choice.
 
 use gustav_core::{DType, Problem, Result};
 use gustav_plan::heuristics::cuda_spmm::{Tuning, may_reduce};
@@ -11,7 +11,7 @@ use crate::spmm::segmented::Reduction;
 /// Tile and schedule of `b-stationary`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
 pub struct Config {
-    /// Values that a lane loads at once; 16 bytes at most.
+    /// Values per load of a lane; 16 bytes at most.
     pub vector: u32,
     /// Lanes that share a segment of a row.
     pub lanes: u32,
@@ -19,29 +19,29 @@ pub struct Config {
     pub tiles: u32,
     /// Pipeline stages: tiles of B that a multiprocessor holds or copies.
     pub stages: u32,
-    /// Nonzeros of a segment at most, a power of two from 8 to 4096.
+    /// Most nonzeros of a segment, a power of two from 8 to 4096.
     pub longest: u32,
-    /// How the parts of a cut row are combined. Atomic reductions lose subnormal sums in f32, and two executions may
-    /// differ in their bits.
+    /// How the parts of a cut row are combined. Atomic reductions flush subnormal sums in f32, and
+    /// two executions may differ in their bits.
     pub reduction: Reduction,
     /// Threads of a CTA.
     pub block: u32,
 }
 
-// Vectors of 16 bytes of a row of B in a panel: of 32, half a warp holds two each.
+// Bytes of a row of B in a panel: 32 vectors of 16 bytes, two for each lane of half a warp.
 const PANEL_BYTES: usize = 512;
-// Tiles held at most.
+// Most tiles in shared memory.
 const MOST_STAGES: u32 = 4;
-// Lengths that segments may have at most.
+// Allowed values of `longest`.
 const LONGEST: std::ops::RangeInclusive<u32> = 8..=4096;
-// Shared memory that a kernel declares at most, and what aligning the rest may take.
+// Upper bounds of the static shared memory of a kernel, and of the padding that aligns the rest.
 const DECLARED: usize = 512;
 const ALIGNED: usize = 128;
 // Vectors of a row of B that a lane has registers for.
 const MOST_TILES: u32 = 10;
 
 impl Config {
-    /// What the rules say, for the columns of `problem`.
+    /// The configuration of a tuning, for the columns of `problem`.
     pub(in crate::spmm) fn new(problem: &Problem, tuning: &Tuning) -> Self {
         let vector = widest(problem.dtype, problem.columns as u64);
         let Tile { lanes, tiles } = tile(problem.dtype, vector, problem.columns, PANEL_BYTES);
@@ -61,7 +61,7 @@ impl Config {
         }
     }
 
-    /// Those that are worth timing for `problem`.
+    /// The configurations to time for `problem`.
     pub(in crate::spmm) fn candidates(problem: &Problem) -> Vec<Self> {
         let tunings = [(1, 64), (1, 128), (2, 32), (2, 64)];
         let of = |(stages, longest)| Tuning {
@@ -72,7 +72,7 @@ impl Config {
         tunings.into_iter().map(|tuning| Config::new(problem, &of(tuning))).collect()
     }
 
-    /// The same over narrower vectors, for operands that are not aligned, in panels no wider.
+    /// The same with narrower vectors, for unaligned operands, in panels that are not wider.
     pub(super) fn narrowed(self, dtype: DType, vector: u32, columns: usize) -> Self {
         if vector >= self.vector {
             return self;
@@ -96,7 +96,7 @@ impl Config {
         self.tile().panel(self.vector)
     }
 
-    /// Nonzeros that a group loads at once: as many as it has lanes, or a few for each.
+    /// Nonzeros that a group loads together: one per lane, or a few.
     pub(super) fn batch(&self) -> u32 {
         if self.lanes >= 16 { 32 } else { 16.min(4 * self.lanes) }
     }
@@ -107,19 +107,19 @@ impl Config {
         (self.block / self.lanes) as usize * (self.batch() as usize * entry + 16)
     }
 
-    /// Rows of B in a tile, for a device that grants a CTA `shared` bytes: as few tiles as it allows, of
-    /// about one size.
+    /// Rows of B in a tile, for `shared` bytes of shared memory per CTA: the fewest tiles, of about
+    /// equal size.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] when that is not one row.
+    /// [`Error::Unsupported`] when not even one row fits.
     pub(super) fn rows(&self, problem: &Problem, shared: usize) -> Result<u64> {
         let batches = [8, 4, 2, 1].map(|vector| {
             self.narrowed(problem.dtype, vector, problem.columns).batch_bytes(problem.dtype)
         });
         let taken = DECLARED + ALIGNED + batches.into_iter().max().unwrap_or(0);
-        let room = shared.saturating_sub(taken) / self.stages as usize;
+        let available = shared.saturating_sub(taken) / self.stages as usize;
         let row = self.panel() as usize * problem.dtype.bytes();
-        let most = (room / row) as u64;
+        let most = (available / row) as u64;
         if most == 0 {
             let reason = "a row of B does not fit into shared memory";
             return Err(super::unsupported(problem, "b-stationary", reason, "segmented"));
@@ -128,9 +128,9 @@ impl Config {
         Ok(inner.div_ceil(inner.div_ceil(most)))
     }
 
-    /// What the parts of a cut row name.
+    /// The target that parts of a cut row name.
     pub(super) fn target(&self, problem: &Problem) -> Target {
-        // Only what C holds as it is summed can be summed there.
+        // Parts can be added to C directly only if C holds plain sums.
         let in_c = problem.dtype.bytes() >= 4 && problem.epilogue.is_none();
         match self.reduction {
             Reduction::FixUp => Target::Slot,
@@ -139,12 +139,12 @@ impl Config {
         }
     }
 
-    /// The most shared memory beside what a kernel declares, of the `shared` bytes that a CTA can have.
+    /// The most dynamic shared memory, if a CTA can have `shared` bytes.
     pub(super) fn shared_limit(shared: usize) -> usize {
         shared.saturating_sub(DECLARED)
     }
 
-    /// Shared memory beside what a kernel declares, for tiles of `rows` rows of B.
+    /// Dynamic shared memory for tiles of `rows` rows of B.
     pub(super) fn shared_bytes(&self, dtype: DType, rows: u64) -> usize {
         let tile = rows as usize * self.panel() as usize * dtype.bytes();
         (self.stages as usize * tile).next_multiple_of(128) + self.batch_bytes(dtype)
@@ -173,7 +173,7 @@ impl Config {
     }
 }
 
-/// How lanes share a panel of at most `bytes` of a row of B: panels of about one width.
+/// The lanes for a panel of at most `bytes` of a row of B; panels have about equal widths.
 fn tile(dtype: DType, vector: u32, columns: usize, bytes: usize) -> Tile {
     let most = (bytes / dtype.bytes()).max(1);
     let panels = columns.max(1).div_ceil(most);
@@ -183,7 +183,7 @@ fn tile(dtype: DType, vector: u32, columns: usize, bytes: usize) -> Tile {
             Limit { lanes: 32, tiles: 2, most_tiles: 2, most_double: 5, most_single: 10, alone: 4 };
         return Tile::new(dtype, vector, width, limit);
     }
-    // Eight lanes read a whole line of banks; where vectors hold many values, more lanes have shorter ones.
+    // Eight lanes read all banks of shared memory; for 16-bit values more lanes with shorter vectors are used.
     let widened = dtype.bytes() == 2;
     match (width as u64).div_ceil(vector.into()) as u32 {
         vectors @ 0..=8 => Tile { lanes: vectors.max(1).next_power_of_two(), tiles: 1 },

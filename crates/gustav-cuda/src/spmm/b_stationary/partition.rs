@@ -1,5 +1,5 @@
-//! A static partition of the segments over the multiprocessors: each gets parts of neighbouring tiles, all of them
-//! about the same work.
+//! A static partition of the segments over the multiprocessors: each gets parts of consecutive
+//! tiles, with about equal work.
 
 use gustav_core::Result;
 use gustav_core::buffer::try_vec;
@@ -14,21 +14,21 @@ pub(super) struct TilePartition {
     tile: u32,
     /// Segments of this partition.
     count: u32,
-    /// Of every `of` segments, the first that belongs to the partition...
+    /// Of every `of` consecutive segments, the first one of the partition...
     from: u32,
-    /// ...and how many do.
+    /// ...and the number of those of the partition.
     width: u32,
     of: u32,
 }
 
-// Cost of starting and storing a segment, in nonzeros.
+// Cost of a segment besides its nonzeros, in nonzeros.
 const BEGIN: f64 = 8.0;
-// A smaller part of a multiprocessor's work is joined to its neighbour's.
+// Parts smaller than this fraction of a multiprocessor's work are joined with a neighbour's.
 const LEAST: f64 = 0.03;
 
-/// Partitions segments of at most `longest` nonzeros, of which `counts` has the number for every class of every
-/// tile, over `ctas` CTAs. Returns the partitions, and the index of the first one of each CTA followed by their
-/// number.
+/// Partitions segments of at most `longest` nonzeros over `ctas` CTAs; `counts` has their number
+/// for every class of every tile. Returns the partitions, and the index of the first one of each
+/// CTA followed by their number.
 pub(super) fn partition(
     counts: &[u64],
     longest: u32,
@@ -50,7 +50,7 @@ pub(super) fn partition(
         if segments == 0 {
             continue;
         }
-        // Where the work of one multiprocessor ends in the tile, as parts of it.
+        // The ends of the work of each multiprocessor in the tile, as fractions of the tile.
         let mut ends = Vec::new();
         let (mut at, end) = (done, done + work);
         while at < end {
@@ -93,7 +93,7 @@ impl TilePartition {
         [self.first, pair(self.tile, self.count), pair(self.from, self.width), self.of.into()]
     }
 
-    /// How many of a tile's `all` segments belong to the partition.
+    /// How many of the `all` segments of the tile belong to the partition.
     fn segments(&self, all: u64) -> u32 {
         let of = u64::from(self.of);
         let rest = (all % of).saturating_sub(self.from.into()).min(self.width.into());
@@ -113,7 +113,7 @@ fn parts(segments: u64, partitions: usize) -> u32 {
 mod tests {
     use super::*;
 
-    /// Of what `counts` hold, every segment once, tile after tile; the work of the CTAs.
+    /// Checks that every segment of `counts` is in one partition; returns the work of the CTAs.
     fn check(counts: &[u64], ctas: usize) -> Vec<f64> {
         let (partitions, first_partitions) = partition(counts, 64, ctas).expect("partitions");
         assert_eq!((first_partitions.len(), first_partitions[0]), (ctas + 1, 0));

@@ -9,24 +9,24 @@ use crate::product::tile::{Limit, Tile, widest};
 /// Tile and partitions of `even-shares`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
 pub struct Config {
-    /// Values that a lane loads at once; 16 bytes at most.
+    /// Values per load of a lane; 16 bytes at most.
     pub vector: u32,
-    /// Lanes that walk a partition.
+    /// Lanes of a partition.
     pub lanes: u32,
     /// Vectors of a row of B per lane.
     pub tiles: u32,
-    /// Nonzeros of A loaded at once.
+    /// Nonzeros of A loaded together.
     pub chunk: u32,
     /// Row starts and nonzeros of a partition, a power of two from 16 to 4096.
     pub work: u32,
     /// Threads of a CTA.
     pub block: u32,
-    /// Threads of a multiprocessor that the registers of a kernel must allow.
+    /// Resident threads of a multiprocessor that a kernel's registers must allow.
     pub resident: u32,
 }
 
 impl Config {
-    /// What the rules say, for the columns of `problem`.
+    /// The configuration of a tuning, for the columns of `problem`.
     pub(in crate::spmm) fn new(problem: &Problem, tuning: &Tuning) -> Self {
         let vector = widest(problem.dtype, problem.columns as u64);
         let config = Config {
@@ -41,7 +41,7 @@ impl Config {
         config.tiled(problem.dtype, vector, problem.columns, tuning.lanes, tuning.tiles)
     }
 
-    /// Those that are worth timing for `problem`.
+    /// The configurations to time for `problem`.
     pub(in crate::spmm) fn candidates(problem: &Problem) -> Vec<Self> {
         let vector = widest(problem.dtype, problem.columns as u64);
         let works = [32, 64, 128, 256, 512].into_iter();
@@ -61,14 +61,14 @@ impl Config {
         works.flat_map(of).collect()
     }
 
-    /// These partitions over vectors of `vector` values and at most `lanes` lanes.
+    /// These partitions with vectors of `vector` values and at most `lanes` lanes.
     fn tiled(self, dtype: DType, vector: u32, columns: usize, lanes: u32, tiles: u32) -> Self {
         let limit = Limit { lanes, tiles, most_tiles: 4, most_double: 4, most_single: 8, alone: 0 };
         let Tile { lanes, tiles } = Tile::new(dtype, vector, columns, limit);
         Config { vector, lanes, tiles, ..self }
     }
 
-    /// The same partitions over narrower vectors, for operands that are not aligned.
+    /// The same partitions with narrower vectors, for unaligned operands.
     pub(super) fn narrowed(self, dtype: DType, vector: u32, columns: usize) -> Self {
         if vector >= self.vector {
             return self;

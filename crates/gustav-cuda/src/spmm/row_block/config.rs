@@ -10,7 +10,7 @@ use crate::product::tile::{Limit, Tile, widest};
 pub struct Config {
     /// Rows of a block.
     pub rows: u32,
-    /// Values that a lane loads at once; 16 bytes at most.
+    /// Values per load of a lane; 16 bytes at most.
     pub vector: u32,
     /// Lanes that share a row of B, and entries of a chunk.
     pub lanes: u32,
@@ -22,7 +22,7 @@ pub struct Config {
     pub unroll: u32,
     /// Threads of a CTA.
     pub block: u32,
-    /// Threads of a multiprocessor that the registers of a kernel must allow.
+    /// Resident threads of a multiprocessor that a kernel's registers must allow.
     pub resident: u32,
 }
 
@@ -30,11 +30,11 @@ impl Config {
     /// Blocks of `rows` rows for the columns of `problem`, each shared by `subgroups` subgroups.
     pub(in crate::spmm) fn new(problem: &Problem, rows: u32, subgroups: u32, threads: u32) -> Self {
         let vector = widest(problem.dtype, problem.columns as u64);
-        // Tall blocks fill the registers with sums.
+        // The sums of high blocks take many registers.
         let bytes = problem.columns * problem.dtype.bytes();
         let tiles = if bytes < 512 || rows == 4 { 1 } else { 2 };
         let most_double = if threads > 512 { 3 } else { 5 };
-        // Sixteen lanes of three vectors leave fewer idle than 32 of two.
+        // Sixteen lanes with three vectors leave fewer lanes idle than 32 with two.
         let third = problem.dtype.bytes() == 4 && rows < 4 && (512..=768).contains(&bytes);
         let limit = Limit {
             lanes: 32 / subgroups,
@@ -53,13 +53,13 @@ impl Config {
             subgroups,
             unroll: 4.min(lanes),
             block: 64,
-            // For all the registers that three take, 512 threads beat 384.
+            // Three vectors take many registers, but 512 threads are still faster than 384.
             resident: if third && tiles == 3 && vector == 4 { 512 } else { threads },
         }
     }
 
-    /// The same blocks and lanes over narrower vectors, for operands that are not aligned: panels
-    /// take the place of wide loads.
+    /// The same blocks and lanes with narrower vectors, for unaligned operands: there are more
+    /// panels.
     pub(super) fn narrowed(self, vector: u32) -> Self {
         Config { vector: self.vector.min(vector), ..self }
     }
@@ -104,7 +104,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_third_vector_a_lane_leaves_fewer_idle() {
+    fn a_third_vector_per_lane_leaves_fewer_idle() {
         let eye = Csr::<f32>::new(1, 1, vec![0u32, 1], vec![0u32], vec![1.0]).expect("a matrix");
         let shared = |dtype, columns, rows, subgroups| {
             let problem = Problem { dtype, ..Problem::spmm(&eye.view()).columns(columns) };

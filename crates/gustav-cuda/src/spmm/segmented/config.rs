@@ -1,4 +1,4 @@
-//! The tile and schedule of `segmented`, and how they are chosen.
+//! The tile and schedule of `segmented`, and their choice.
 
 use gustav_core::{DType, Problem, Result};
 use gustav_plan::Algorithm;
@@ -12,29 +12,29 @@ use crate::schedule::Segments;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reduction {
-    /// Each part stores its sums in the carry-out workspace; the last to arrive adds them in their order. The same
-    /// bits in every execution, any type and semiring.
+    /// Each part stores its sums in the carry-out workspace; the last one adds them in a fixed
+    /// order. The same bits in every execution, for any type and semiring.
     FixUp,
-    /// Each part adds its sums to those of its row by atomic reductions: four values at once from compute
-    /// capability 9.0 on. Plus-times in floating point; not deterministic, and sums in f32 lose what is
-    /// subnormal, as such reductions do.
+    /// Each part adds its sums to its row of C by atomic reductions, four values in one from
+    /// compute capability 9.0 on. For plus-times in floating point; not deterministic, and flushes
+    /// subnormal sums in f32.
     Atomic,
 }
 
 /// Tile and schedule of `segmented`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
 pub struct Config {
-    /// Values that a lane loads at once; 16 bytes at most.
+    /// Values per load of a lane; 16 bytes at most.
     pub vector: u32,
-    /// Lanes of a subgroup, which hold a row of B.
+    /// Lanes of a subgroup, which together hold a row of B.
     pub lanes: u32,
     /// Vectors of a row of B per lane.
     pub tiles: u32,
-    /// subgroups of lanes that share a segment.
+    /// Subgroups of lanes that share a segment.
     pub subgroups: u32,
-    /// Nonzeros of A loaded at once; with several segments per group, nonzeros whose rows of B are in flight.
+    /// Nonzeros of A loaded together; with several segments per group, nonzeros whose rows of B are in flight.
     pub chunk: u32,
-    /// Segments that a group processes one after another, with A of the next in flight.
+    /// Segments that a group processes one after another, with loads of A for the next in flight.
     pub segments_per_group: u32,
     /// With several segments per group, whether the row of B of the next segment's last nonzero is prefetched to L2.
     pub prefetch_b: bool,
@@ -47,14 +47,14 @@ pub struct Config {
     /// Nonzeros from which whole rows are in the head of the list, a power of two from 32 to 256; the others are sorted
     /// by length in windows.
     pub first: u32,
-    /// Rows of a window, sorted by length; a power of two from 32 to 1024. 1 lists whole rows in their order, behind
-    /// the parts of others.
+    /// Rows of a window, inside which rows are sorted by length; a power of two from 32 to 1024. 1
+    /// lists whole rows in their order, after the parts of cut rows.
     pub window: u32,
     /// How the parts of a cut row are combined; atomic reductions need a C in f32 or f64 without an epilogue.
     pub reduction: Reduction,
     /// Threads of a CTA.
     pub block: u32,
-    /// Threads of a multiprocessor that the registers of a kernel must allow.
+    /// Resident threads of a multiprocessor that a kernel's registers must allow.
     pub resident: u32,
 }
 
@@ -62,11 +62,12 @@ pub struct Config {
 const MOST_TILES: u32 = 10;
 // Most segments per group.
 const MOST_SEGMENTS_PER_GROUP: u32 = 64;
-// Shared memory that any device grants a CTA.
+// Shared memory that a CTA has on all devices.
 const SHARED_BYTES: u32 = 48 << 10;
 
 impl Config {
-    /// The configuration of a tuning for the columns of `problem`; one segment per group if 32 bits do not count them.
+    /// The configuration of a tuning for the columns of `problem`; one segment per group if 32 bits cannot count the
+    /// list.
     pub(in crate::spmm) fn new(problem: &Problem, tuning: &Tuning) -> Self {
         let vector = widest(problem.dtype, problem.columns as u64);
         let config = Config {
@@ -102,7 +103,7 @@ impl Config {
         }
     }
 
-    /// For a vector: `lanes` of them share a segment, of at most `longest` nonzeros.
+    /// The configuration for SpMV: `lanes` lanes share a segment of at most `longest` nonzeros.
     pub(crate) fn of_vector(problem: &Problem, lanes: u32, longest: u32) -> Self {
         Config {
             vector: 1,
@@ -123,7 +124,7 @@ impl Config {
         }
     }
 
-    /// Those that are worth timing for `problem`.
+    /// The configurations to time for `problem`.
     pub(in crate::spmm) fn candidates(problem: &Problem) -> Vec<Self> {
         let tunings = [1, 2, 4].into_iter().flat_map(|subgroups| {
             let loads = [(4, 0, 384), (4, 0, 640), (2, 0, 1024), (2, 2, 1024)];
@@ -145,7 +146,8 @@ impl Config {
                 })
             },
         );
-        // As the rules choose them, where more lanes would fit. Behind all others, whose indices are names.
+        // Panels as the rules choose them, where more lanes would fit. At the end, because indices of candidates are
+        // stored in records and models.
         let panels = Tuning {
             segments_per_group: 2,
             lanes: 16,
@@ -162,7 +164,7 @@ impl Config {
                 }
             }
         }
-        // Few lanes that copy rows of B, behind those as well.
+        // Few lanes that copy rows of B, also at the end.
         for (stages, chunk, threads) in [(1, 2, 1280), (2, 1, 1536)] {
             let tuning = Tuning {
                 stages,
@@ -180,16 +182,17 @@ impl Config {
         candidates
     }
 
-    /// This schedule over vectors of `vector` values and at most `lanes` lanes.
+    /// This schedule with vectors of `vector` values and at most `lanes` lanes.
     fn tiled(self, dtype: DType, vector: u32, columns: usize, lanes: u32, tiles: u32) -> Self {
-        // Shared memory holds more vectors a lane than registers do, if no lane is idle.
+        // With copies to shared memory a lane may have more vectors than fit in registers, if no
+        // lane is idle.
         let panel = (lanes * tiles * vector) as usize;
         let aligned = vector as usize * dtype.bytes() == 16;
         if self.stages > 0 && tiles > 2 && aligned && columns.is_multiple_of(panel) {
             return Config { vector, lanes, tiles, ..self };
         }
-        // Several segments per group leave no registers for a third; otherwise fewer the more threads there are, fewest
-        // for 16-bit values.
+        // Several segments per group leave no registers for a third vector; otherwise there are
+        // fewer vectors the more threads are resident, fewest for 16-bit values.
         let most = 32 / self.subgroups;
         let most_tiles = match self.resident > 640 {
             _ if self.segments_per_group > 1 => 2,
@@ -206,20 +209,20 @@ impl Config {
             alone: 4,
         };
         let mut tile = Tile::new(dtype, vector, columns, limit);
-        // Few lanes make panels, of two vectors of 16 bytes a lane.
+        // Few lanes make narrow panels, with two vectors of 16 bytes per lane.
         if lanes < 32 {
             let lanes = lanes.min(most);
-            let room = columns.min(lanes as usize * 32 / dtype.bytes());
+            let panel_columns = columns.min(lanes as usize * 32 / dtype.bytes());
             let limit = Limit { lanes: if aligned { lanes } else { most }, most_tiles: 2, ..limit };
-            let narrow = Tile::new(dtype, vector, room, limit);
-            // One panel that fits beats several, of which the last is mostly idle.
+            let narrow = Tile::new(dtype, vector, panel_columns, limit);
+            // One panel is better than several if lanes of the last one were mostly idle.
             let idle = |tile: Tile| columns.next_multiple_of(tile.panel(vector) as usize) - columns;
             let fits = tile.panel(vector) >= columns as u64;
             if !fits || 4 * idle(narrow) < columns || idle(narrow) < idle(tile) {
                 tile = narrow;
             }
         }
-        // Copies to shared memory pay where all are of 16 bytes, and none is left out.
+        // Copies to shared memory pay only with vectors of 16 bytes and without partial tiles.
         let copies = aligned && tile.whole(vector, columns) == tile.tiles;
         let Tile { lanes, tiles } = tile;
         let config = Config { vector, lanes, tiles, ..self };
@@ -234,7 +237,7 @@ impl Config {
         }
     }
 
-    /// The same schedule over narrower vectors, for operands that are not aligned.
+    /// The same schedule with narrower vectors, for unaligned operands.
     pub(super) fn narrowed(self, dtype: DType, vector: u32, columns: usize) -> Self {
         if vector >= self.vector {
             return self;
@@ -242,7 +245,7 @@ impl Config {
         self.tiled(dtype, vector, columns, 32, 2)
     }
 
-    /// With more registers, for positions beside sums; one that is filtered holds rows of B in registers.
+    /// The same with more registers, for positions beside sums; with a filter, rows of B are held in registers.
     pub(super) fn with_winners(self, filtered: bool) -> Self {
         let config = Config { resident: self.resident.min(super::WITH_WINNERS), ..self };
         match filtered {
@@ -269,7 +272,7 @@ impl Config {
         self.tile().panel(self.vector)
     }
 
-    /// Whether the pipeline stages fit shared memory, for operands of any alignment.
+    /// Whether the pipeline stages fit in shared memory, for operands of any alignment.
     fn stages(&self, problem: &Problem) -> bool {
         [8, 4, 2, 1].into_iter().all(|vector| {
             let Config { stages, chunk, tiles, vector, block, .. } =
@@ -287,16 +290,17 @@ impl Config {
             && (if self.segments_per_group == 1 { chunks } else { several })
     }
 
-    /// Whether 32 bits count the entries of a list with several segments per group, as `segments_per_group.cuh` does.
+    /// Whether 32 bits suffice to count the entries of a list with several segments per group, as in
+    /// `segments_per_group.cuh`.
     fn counts(&self, problem: &Problem) -> bool {
-        // Rows in windows; of a list, the parts of cut rows, which begin and end anywhere, and long rows.
+        // Rows in windows, and the parts of cut rows and long rows in the head of the list.
         let windows =
             problem.output_rows() as u128 + u128::from(Segments::rows_of_cta(self.window));
         let first = self.longest.map_or(0, |longest| {
             let nnz = problem.nnz as u128;
             3 * nnz / u128::from(longest) + nnz / 32
         });
-        // The last CTAs have empty entries.
+        // Unused entries of the last CTAs.
         let free = u128::from(self.block / self.group() * (self.segments_per_group + 2));
         self.segments_per_group == 1 || windows + first + free <= u128::from(u32::MAX)
     }
@@ -305,7 +309,7 @@ impl Config {
         let window = if self.window == 1 { Segments::rows_of_cta(1) } else { self.window };
         let powers = [self.vector, self.lanes, self.subgroups, window / 32];
         let bytes = problem.dtype.bytes() as u32;
-        // Small enough for the products below.
+        // Bounds that keep the products below from overflowing.
         let fits = powers.iter().all(|p| p.is_power_of_two() && *p <= 32)
             && self.loads_fit()
             && self.stages <= 64
@@ -334,7 +338,7 @@ impl Config {
     }
 }
 
-/// Whether parts of a row may be added to C one by one, in any order.
+/// Whether partial sums of a row may be added to C in any order.
 fn may_reduce(problem: &Problem) -> bool {
     let sums = problem.epilogue.is_none() && problem.extremum.is_none();
     sums && problem.dtype.bytes() > 2 && cuda_spmm::may_reduce(problem)
@@ -347,7 +351,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_run_holds_three_vectors_a_lane() {
+    fn several_segments_have_at_most_two_vectors_per_lane() {
         let a = CsrView::<f32, u32, u32>::new(1, 1, &[0, 1], &[0], &[1.0]).expect("a matrix");
         for columns in (4..1200).step_by(4) {
             let problem = Problem::spmm(&a).columns(columns);
@@ -368,7 +372,7 @@ mod tests {
     }
 
     #[test]
-    fn lanes_hold_more_of_what_is_copied_where_none_is_idle() {
+    fn lanes_hold_more_vectors_of_copies_if_none_is_idle() {
         let a = CsrView::<f32, u32, u32>::new(1, 1, &[0, 1], &[0], &[1.0]).expect("a matrix");
         for dtype in [DType::F32, DType::F64, DType::F16, DType::Bf16] {
             let vector = 16 / dtype.bytes() as u32;
@@ -387,7 +391,7 @@ mod tests {
                     let config = Config::new(&problem, &tuning);
                     assert_eq!((config.lanes, config.tiles, config.stages), (lanes, tiles, 1));
                     assert!(config.check(&problem).is_ok(), "{config:?}");
-                    // Operands that begin anywhere.
+                    // Unaligned operands.
                     let narrow = config.narrowed(dtype, 1, columns);
                     assert!(narrow.stages == 0 && narrow.resident <= 1024, "{narrow:?}");
                     assert!(narrow.check(&problem).is_ok(), "{narrow:?}");
@@ -413,13 +417,15 @@ mod tests {
     }
 
     #[test]
-    fn runs_neither_share_nor_stage() {
+    fn several_segments_exclude_subgroups_and_stages() {
         let a = CsrView::<f32, u32, u32>::new(1, 1, &[0, 1], &[0], &[1.0]).expect("a matrix");
         let problem = Problem::spmm(&a).columns(128);
         let mut candidates = Config::candidates(&problem).into_iter();
-        let several = candidates.find(|c| c.segments_per_group > 1).expect("a candidate in runs");
+        let several = candidates
+            .find(|c| c.segments_per_group > 1)
+            .expect("a candidate with several segments");
         for chunk in 1..=8 {
-            assert!(Config { chunk, ..several }.check(&problem).is_ok(), "{chunk} at once");
+            assert!(Config { chunk, ..several }.check(&problem).is_ok(), "{chunk} in flight");
         }
         for refused in [
             Config { chunk: 9, ..several },
@@ -436,7 +442,7 @@ mod tests {
     }
 
     #[test]
-    fn runs_are_left_where_32_bits_do_not_count_them() {
+    fn one_segment_per_group_if_32_bits_cannot_count_them() {
         let a = CsrView::<f32, u32, u64>::new(1, 1, &[0, 1], &[0], &[1.0]).expect("a matrix");
         let problem = Problem::spmm(&a).columns(128);
         let of = |rows, nnz| Problem { rows, nnz, ..problem.clone() };
@@ -472,13 +478,13 @@ mod tests {
         let listed = Config::candidates(&of(1 << 33, 0));
         assert!(
             listed.iter().all(|c| c.segments_per_group == 1),
-            "autotuning tries what is refused"
+            "autotuning tries a configuration without a kernel"
         );
     }
 
-    /// Models and suites name candidates by place: what comes to be known is listed last.
+    /// Models and suites refer to candidates by index: new ones are listed last.
     #[test]
-    fn candidates_end_with_the_tiles_that_the_rules_give_runs_and_copies() {
+    fn candidates_end_with_the_tiles_of_several_segments_and_copies() {
         for (dtype, columns, ending, count) in [
             (DType::F32, 64, (8, 2), 64),
             (DType::F32, 128, (16, 2), 68),
@@ -504,7 +510,7 @@ mod tests {
     }
 
     #[test]
-    fn atomic_reductions_are_refused_where_they_would_not_do() {
+    fn atomic_reductions_are_refused_where_they_are_wrong() {
         let a = CsrView::<f32, u32, u32>::new(1, 1, &[0, 1], &[0], &[1.0]).expect("a matrix");
         let problem = Problem::spmm(&a).columns(32);
         let of = |problem: &Problem| {
@@ -525,7 +531,8 @@ mod tests {
         for problem in refused {
             let (config, atomic) = of(&problem);
             assert!(config.check(&problem).is_ok(), "{problem}");
-            let error = atomic.check(&problem).expect_err("sums would be wrong or unsteady");
+            let error =
+                atomic.check(&problem).expect_err("sums would be wrong or not deterministic");
             assert!(error.to_string().contains("by fix-up"), "{problem}: {error}");
         }
     }

@@ -1,4 +1,4 @@
-//! Rows in their order, a group of lanes each, long rows cut into parts. See
+//! Rows in their order, one group of lanes per row, long rows cut into parts. See
 //! `kernels/spmv/segmented.cu`.
 
 use gustav_core::{DType, IndexType, Problem, Result, Semiring};
@@ -20,18 +20,18 @@ const ENTRY: usize = 32;
 pub struct InOrder {
     /// Lanes that share a row: a power of two up to 32.
     pub lanes: u32,
-    /// Nonzeros of a lane that are read before the first is used.
+    /// Nonzeros that a lane loads before it uses the first.
     pub loads_in_flight: u32,
     /// Threads of a CTA.
     pub threads: u32,
-    /// Rows with more nonzeros are cut.
+    /// Rows with more nonzeros than this are cut.
     pub longest: u32,
     /// Most nonzeros of a part of a cut row.
     pub part: u32,
 }
 
 impl InOrder {
-    /// What the rules say.
+    /// The configuration of a tuning.
     pub(super) fn new(tuning: &Tuning) -> Self {
         let Tuning { lanes, loads_in_flight, longest, part, .. } = *tuning;
         InOrder { lanes, loads_in_flight, threads: 128, longest, part }
@@ -46,7 +46,7 @@ pub(in crate::spmv) struct Prepared {
     list: PartList,
 }
 
-/// The list of parts, and where their sums are combined.
+/// The list of parts, and memory for their sums.
 struct PartList {
     parts: DeviceBuffer<u64>,
     done: DeviceBuffer<u32>,
@@ -62,11 +62,11 @@ parameter_block! {
         x: *const Value,
         y: *mut Value,
         parts: *mut Part,
-        /// Parts of a row that are summed, at the place of its first part.
+        /// Number of finished parts of a row, at the index of its first part.
         done: *mut u32,
         /// Sums of parts.
         partials: *mut Accum,
-        /// How many there are.
+        /// Number of parts.
         part_number: *mut u64,
         part_ctas: u64,
         rows: u64,
@@ -75,7 +75,7 @@ parameter_block! {
     }
 }
 
-/// The source with its parameters; `parts` when a row is longer than the longest that stays whole.
+/// The source with its parameters; `parts` if there may be a row to cut.
 pub(crate) fn request(
     dtype: DType,
     (index, offset): (IndexType, IndexType),
@@ -118,7 +118,7 @@ impl Prepared {
             let types = (p.index_type, p.offset_type);
             device.module(&request(p.dtype, types, p.semiring, config, parts))
         };
-        // The most that there can be: rows just over the limit, and full parts.
+        // Upper bound of the parts: rows just over the limit, and full parts.
         let most = p.nnz / config.longest as usize + p.nnz / config.part as usize;
         let list = PartList::new(device, most)?;
         let rows = p.output_rows() as u64;
@@ -127,8 +127,8 @@ impl Prepared {
             let offsets = pattern.offsets;
             let arguments = Arguments { offsets, rows, ..list.arguments() };
             let grid = rows.div_ceil(u64::from(config.threads));
-            // SAFETY: it reads the row offsets, which live,
-            // and writes the list, which is large enough for all.
+            // SAFETY: it reads the row offsets, which are valid, and writes the list, for which
+            // there is memory.
             unsafe {
                 let parts = module(true)?.kernel(c"segmented_parts")?;
                 parts.launch(device.stream(), (grid, 1), config.threads, &arguments)?;
@@ -212,8 +212,8 @@ mod tests {
     use crate::matrix::DeviceCsr;
     use crate::schedule::items::matrices;
 
-    /// Every nonzero of a long row is in exactly one of the row's parts, which are neighbours in their
-    /// order; other rows have none.
+    /// Checks that every nonzero of a long row is in exactly one of the row's parts, which are
+    /// consecutive and in order, and that other rows have none.
     fn check(offsets: &[u32], config: InOrder, parts: &[u64]) {
         let mut visits = vec![0; offsets[offsets.len() - 1] as usize];
         for (place, part) in parts.chunks_exact(ENTRY / 8).enumerate() {

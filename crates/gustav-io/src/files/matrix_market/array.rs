@@ -1,5 +1,5 @@
-//! Array matrices: every element on a line of its own, columns one after another; of a
-//! symmetric matrix the lower triangle, of a skew-symmetric one what is below the diagonal.
+//! Array matrices: every element on a line of its own, columns one after another; of a symmetric
+//! matrix the lower triangle, of a skew-symmetric one the elements below the diagonal.
 
 use gustav_core::{Dense, Layout, Result, Scalar};
 
@@ -16,7 +16,8 @@ pub(crate) fn read<T: Scalar>(
     prologue: &Prologue,
     options: &ReadOptions<'_>,
 ) -> Result<Dense<T>> {
-    // An element takes a digit and a line end: refuse absurd sizes before taking memory.
+    // An element takes at least a digit and a line end: absurd sizes are rejected before memory is
+    // allocated.
     let body = text.len() - prologue.body;
     if prologue.entries > body as u64 / 2 + 1 {
         let expected = format!("{} elements as the size line says", prologue.entries);
@@ -28,7 +29,7 @@ pub(crate) fn read<T: Scalar>(
     let values = dense.data_mut();
     let mut elements = Elements { text, at: prologue.body, read: 0, prologue };
     with_value_text!(prologue.field, V => {
-        // No rows: however many columns there are, nothing is to be read.
+        // Without rows there are no elements, whatever the number of columns.
         for col in 0..if rows == 0 { 0 } else { cols } {
             let first = match prologue.symmetry {
                 Symmetry::General => 0,

@@ -1,22 +1,22 @@
-//! Coordinate matrices, parsed in parallel: the text is cut at line ends, the lines of every
-//! piece are counted, and each piece writes its entries where its lines begin in the order of
-//! the file.
+//! Coordinate matrices, parsed in parallel: the text is divided into chunks at line ends, the lines
+//! of every chunk are counted, and each chunk writes its entries at the position given by the lines
+//! before it.
 
 use std::ops::Range;
 
 use gustav_core::buffer::UninitBuffer;
 use gustav_core::{Buffer, Csr, Error, Index, Result, Scalar, parallel};
 
+use super::counting_sort::{self, Mirror, Triples};
 use super::line::{Fault, Lines, ValueText, with_value_text};
-use super::place::{self, Mirror, Triples};
 use super::prologue::Prologue;
 use crate::files::header::{Field, Symmetry};
 use crate::files::options::ReadOptions;
 use crate::files::pattern;
 use crate::files::text::{self, newlines, unexpected};
 
-// Pieces are large enough to be worth a task and small enough to balance the threads.
-const SMALLEST_PIECE: usize = 64 << 10;
+// Chunks are large enough for a task and small enough to balance the threads.
+const SMALLEST_CHUNK: usize = 64 << 10;
 const LARGEST_PIECE: usize = 4 << 20;
 
 /// The matrix in `text`, symmetry expanded.
@@ -38,22 +38,23 @@ pub(crate) fn read<T: Scalar, I: Index, O: Index>(
         Symmetry::Symmetric => Some(Mirror::Same),
         Symmetry::SkewSymmetric => Some(Mirror::Negated),
     };
-    let matrix = place::csr(prologue.rows as usize, prologue.cols as usize, triples, mirror);
+    let matrix =
+        counting_sort::csr(prologue.rows as usize, prologue.cols as usize, triples, mirror);
     matrix.map_err(|error| match error {
         Error::Overflow { .. } => text::at(text, prologue.size_line, error),
         _ => error,
     })
 }
 
-/// One piece of the text and what came of it.
-struct Piece {
+/// A chunk of the text and the result of parsing it.
+struct Chunk {
     bytes: Range<usize>,
-    /// Where its entries begin, were every line an entry.
+    /// Position of its first entry if every line before it were an entry.
     first: usize,
-    /// Lines, and so the most entries that there is room for.
+    /// Number of lines, an upper bound of its entries.
     lines: usize,
     entries: usize,
-    /// Rows never go down within the piece.
+    /// Whether rows never decrease within the chunk.
     sorted: bool,
     fault: Option<Fault>,
 }
@@ -63,33 +64,33 @@ fn parse<T: Scalar, I: Index, V: ValueText<T>>(
     prologue: &Prologue,
     options: &ReadOptions<'_>,
 ) -> Result<Triples<T, I>> {
-    let mut pieces = cut(text, prologue.body);
-    let total = count(text, &mut pieces);
-    fill::<T, I, V>(text, prologue, options, pieces, total)
+    let mut chunks = cut(text, prologue.body);
+    let total = count(text, &mut chunks);
+    fill::<T, I, V>(text, prologue, options, chunks, total)
 }
 
-/// Counts the lines of all pieces, says where the entries of each begin, and returns the number
-/// of lines.
-fn count(text: &[u8], pieces: &mut [Piece]) -> usize {
-    let lines = parallel::map(pieces.len(), |p| newlines(&text[pieces[p].bytes.clone()]));
+/// Counts the lines of all chunks, sets the position of the first entry of each, and returns the
+/// number of lines.
+fn count(text: &[u8], chunks: &mut [Chunk]) -> usize {
+    let lines = parallel::map(chunks.len(), |p| newlines(&text[chunks[p].bytes.clone()]));
     let mut total = 0;
-    let last = pieces.len().saturating_sub(1);
-    for (p, (piece, lines)) in pieces.iter_mut().zip(lines).enumerate() {
-        piece.first = total;
+    let last = chunks.len().saturating_sub(1);
+    for (p, (chunk, lines)) in chunks.iter_mut().zip(lines).enumerate() {
+        chunk.first = total;
         // The last line may lack its line end.
-        piece.lines = lines + usize::from(p == last);
-        total += piece.lines;
+        chunk.lines = lines + usize::from(p == last);
+        total += chunk.lines;
     }
     total
 }
 
-/// Reads the entries of all pieces, of `total` lines. The text may be a file that changed since
-/// its lines were counted: nothing is written beyond the room that the count made.
+/// Reads the entries of all chunks, of `total` lines. The text may be a file that changed since its
+/// lines were counted: nothing is written beyond the counted lines of a chunk.
 fn fill<T: Scalar, I: Index, V: ValueText<T>>(
     text: &[u8],
     prologue: &Prologue,
     options: &ReadOptions<'_>,
-    mut pieces: Vec<Piece>,
+    mut chunks: Vec<Chunk>,
     total: usize,
 ) -> Result<Triples<T, I>> {
     let mut rows = Buffer::<I>::uninit(total, "row indices")?;
@@ -97,22 +98,22 @@ fn fill<T: Scalar, I: Index, V: ValueText<T>>(
     let mut values = Buffer::<T>::uninit(if V::PRESENT { total } else { 0 }, "values")?;
     let (to_rows, to_cols, to_values) = (rows.shared(), cols.shared(), values.shared());
     let reader = Lines::<T, I, V>::new(text, prologue);
-    parallel::each_mut(&mut pieces, 1, |_, piece| {
-        let mut at = piece.bytes.start;
-        let mut next = piece.first;
-        let end = piece.first + piece.lines;
+    parallel::each_mut(&mut chunks, 1, |_, chunk| {
+        let mut at = chunk.bytes.start;
+        let mut next = chunk.first;
+        let end = chunk.first + chunk.lines;
         let mut last = I::default();
-        while at < piece.bytes.end {
+        while at < chunk.bytes.end {
             match reader.next(&mut at) {
                 Ok(Some(_)) if next == end => {
-                    piece.fault = Some(Fault::Changed);
+                    chunk.fault = Some(Fault::Changed);
                     break;
                 }
                 Ok(Some(entry)) => {
-                    piece.sorted &= last <= entry.row;
+                    chunk.sorted &= last <= entry.row;
                     last = entry.row;
-                    // SAFETY: the piece owns the positions from `first` up to `end`, which
-                    // `next` has not reached.
+                    // SAFETY: the chunk owns the positions from `first` to `end`, and `next` is
+                    // below `end`.
                     unsafe {
                         to_rows.put(next, entry.row);
                         to_cols.put(next, entry.col);
@@ -124,66 +125,66 @@ fn fill<T: Scalar, I: Index, V: ValueText<T>>(
                 }
                 Ok(None) => {}
                 Err(fault) => {
-                    piece.fault = Some(fault);
+                    chunk.fault = Some(fault);
                     break;
                 }
             }
         }
-        piece.entries = next - piece.first;
-        options.advance(piece.bytes.len());
+        chunk.entries = next - chunk.first;
+        options.advance(chunk.bytes.len());
     });
-    check(text, prologue, &pieces, &reader)?;
+    check(text, prologue, &chunks, &reader)?;
     let nnz = prologue.entries as usize;
-    // SAFETY: every piece wrote `entries` values from `first` on, `nnz` in all.
+    // SAFETY: every chunk wrote `entries` values from `first` on, `nnz` in all.
     let (rows, cols, values) = unsafe {
         (
-            close_gaps(rows, &pieces, nnz),
-            close_gaps(cols, &pieces, nnz),
-            V::PRESENT.then(|| close_gaps(values, &pieces, nnz)),
+            close_gaps(rows, &chunks, nnz),
+            close_gaps(cols, &chunks, nnz),
+            V::PRESENT.then(|| close_gaps(values, &chunks, nnz)),
         )
     };
     let mut start = 0;
-    let sorted = pieces.iter().all(|piece| {
-        let follows = start == 0 || piece.entries == 0 || rows[start - 1] <= rows[start];
-        start += piece.entries;
-        piece.sorted && follows
+    let sorted = chunks.iter().all(|chunk| {
+        let follows = start == 0 || chunk.entries == 0 || rows[start - 1] <= rows[start];
+        start += chunk.entries;
+        chunk.sorted && follows
     });
     Ok(Triples { rows, cols, values, sorted })
 }
 
-/// Cuts the text from `body` on into pieces that end with lines.
-fn cut(text: &[u8], body: usize) -> Vec<Piece> {
+/// Divides the text from `body` on into chunks that end at line ends.
+fn cut(text: &[u8], body: usize) -> Vec<Chunk> {
     let tasks = 8 * parallel::threads();
-    let size = ((text.len() - body) / tasks).clamp(SMALLEST_PIECE, LARGEST_PIECE);
-    let mut pieces = Vec::new();
+    let size = ((text.len() - body) / tasks).clamp(SMALLEST_CHUNK, LARGEST_PIECE);
+    let mut chunks = Vec::new();
     let mut start = body;
     while start < text.len() {
         let goal = start.saturating_add(size).min(text.len());
         let end =
             text[goal..].iter().position(|b| *b == b'\n').map_or(text.len(), |n| goal + n + 1);
         let (first, lines, entries) = (0, 0, 0);
-        pieces.push(Piece { bytes: start..end, first, lines, entries, sorted: true, fault: None });
+        chunks.push(Chunk { bytes: start..end, first, lines, entries, sorted: true, fault: None });
         start = end;
     }
-    pieces
+    chunks
 }
 
 /// Reports the first fault, or a number of entries other than the size line says.
 fn check<T: Scalar, I: Index, V: ValueText<T>>(
     text: &[u8],
     prologue: &Prologue,
-    pieces: &[Piece],
+    chunks: &[Chunk],
     reader: &Lines<'_, T, I, V>,
 ) -> Result<()> {
     let mut left = prologue.entries;
-    if pieces.iter().any(|piece| matches!(piece.fault, Some(Fault::Changed))) {
+    if chunks.iter().any(|chunk| matches!(chunk.fault, Some(Fault::Changed))) {
         return Err(Fault::Changed.into_error::<T>(text));
     }
-    for piece in pieces {
-        if piece.entries as u64 > left {
-            let mut at = piece.bytes.start;
+    for chunk in chunks {
+        if chunk.entries as u64 > left {
+            let mut at = chunk.bytes.start;
             let mut line = at;
-            while at < piece.bytes.end
+            while at < chunk.bytes.end
                 && let Ok(entry) = reader.next(&mut at)
             {
                 if entry.is_some() && left == 0 {
@@ -195,8 +196,8 @@ fn check<T: Scalar, I: Index, V: ValueText<T>>(
             let expected = format!("{} entries as the size line says", prologue.entries);
             return Err(unexpected(text, line, expected, "one more"));
         }
-        left -= piece.entries as u64;
-        if let Some(fault) = &piece.fault {
+        left -= chunk.entries as u64;
+        if let Some(fault) = &chunk.fault {
             return Err(fault.clone().into_error::<T>(text));
         }
     }
@@ -208,25 +209,25 @@ fn check<T: Scalar, I: Index, V: ValueText<T>>(
     Ok(())
 }
 
-/// Moves the entries of all pieces together; lines without an entry left room between them.
+/// Moves the entries of all chunks together; lines without an entry left gaps between them.
 ///
 /// # Safety
-/// Every piece wrote `entries` values from `first` on, and they are `nnz` together.
+/// Every chunk wrote `entries` values from `first` on, `nnz` in all.
 unsafe fn close_gaps<E: bytemuck::Pod>(
     mut buffer: UninitBuffer<E>,
-    pieces: &[Piece],
+    chunks: &[Chunk],
     nnz: usize,
 ) -> Buffer<E> {
     let base = buffer.as_mut_ptr();
     let mut end = 0;
-    for piece in pieces {
-        if piece.first != end {
+    for chunk in chunks {
+        if chunk.first != end {
             // SAFETY: both ranges lie within the buffer; `end` never passes `first`.
-            unsafe { std::ptr::copy(base.add(piece.first), base.add(end), piece.entries) };
+            unsafe { std::ptr::copy(base.add(chunk.first), base.add(end), chunk.entries) };
         }
-        end += piece.entries;
+        end += chunk.entries;
     }
-    // SAFETY: the first `nnz` values are now those of the pieces.
+    // SAFETY: the first `nnz` values are now those of the chunks.
     unsafe { buffer.assume_init(nnz) }
 }
 
@@ -240,10 +241,10 @@ mod tests {
     fn changed(before: &str, after: &str) -> String {
         assert_eq!(before.len(), after.len());
         let prologue = prologue::parse(before.as_bytes(), true).unwrap().unwrap();
-        let mut pieces = cut(before.as_bytes(), prologue.body);
-        let total = count(before.as_bytes(), &mut pieces);
+        let mut chunks = cut(before.as_bytes(), prologue.body);
+        let total = count(before.as_bytes(), &mut chunks);
         let options = ReadOptions::default();
-        let read = fill::<f64, u32, RealText>(after.as_bytes(), &prologue, &options, pieces, total);
+        let read = fill::<f64, u32, RealText>(after.as_bytes(), &prologue, &options, chunks, total);
         read.err().expect("the file changed").to_string()
     }
 

@@ -6,13 +6,13 @@ use gustav_core::{Csr, CsrView, DenseView, Error, Index, Result, Scalar};
 use crate::files::Symmetry;
 use crate::files::value::negated;
 
-/// The entries of `matrix` that a file of this symmetry holds: those on and below the diagonal,
-/// of a skew-symmetric one those below it; they keep their order. All, when it is general.
+/// The entries of `matrix` that a file of this symmetry holds: those on and below the diagonal, of
+/// a skew-symmetric one those below it; they keep their order. All entries, if it is general.
 ///
 /// # Errors
 /// [`Error::Argument`] with the position when an entry and its mirror image disagree (repeated
-/// entries by their sums), or for a matrix that is not square; with `pattern_only` values do not
-/// count. [`Error::OutOfMemory`].
+/// entries by their sums), or for a matrix that is not square; with `pattern_only` values are not
+/// compared. [`Error::OutOfMemory`].
 pub(crate) fn sparse<T: Scalar, I: Index, O: Index>(
     matrix: CsrView<'_, T, I, O>,
     symmetry: Symmetry,
@@ -62,7 +62,7 @@ pub(crate) fn sparse<T: Scalar, I: Index, O: Index>(
     Csr::new(matrix.nrows(), matrix.ncols(), offsets, indices, values).map(Some)
 }
 
-/// Whether a dense matrix has the symmetry.
+/// Checks that a dense matrix has the symmetry.
 ///
 /// # Errors
 /// As [`sparse`].
@@ -81,7 +81,7 @@ pub(crate) fn check_dense<T: Scalar>(matrix: DenseView<'_, T>, symmetry: Symmetr
     Ok(())
 }
 
-/// Whether two values are mirror images, on the diagonal or off it; NaN is one of NaN.
+/// Whether two values are mirror images, on the diagonal or off it; NaN mirrors NaN.
 fn mirrors<T: Scalar>(v: T, w: T, diagonal: bool, symmetry: Symmetry) -> bool {
     match symmetry {
         Symmetry::SkewSymmetric if diagonal => v.is_zero(),

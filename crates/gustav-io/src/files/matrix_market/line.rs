@@ -1,4 +1,4 @@
-//! One entry per line: a quick way for the usual line, a careful way for all others.
+//! Parses one entry per line: a fast path for usual lines, a careful one for all others.
 
 use std::marker::PhantomData;
 
@@ -9,15 +9,15 @@ use crate::files::header::{Field, Symmetry};
 use crate::files::text::{self, shown, unexpected};
 use crate::files::value::{self, Bad};
 
-/// What stands behind the two indices.
+/// The text after the two indices.
 pub(super) trait ValueText<T: Scalar>: Sync {
-    /// Whether anything does.
+    /// Whether there is a value.
     const PRESENT: bool;
-    /// What a message calls it.
+    /// Its name in messages.
     const NAME: &'static str;
-    /// The usual spelling; `None` when it takes a closer look.
+    /// Parses usual spellings; `None` for all others.
     fn quick(text: &[u8], at: &mut usize) -> Option<T>;
-    /// Every spelling.
+    /// Parses any spelling.
     fn careful(token: &[u8]) -> Result<T, Bad>;
 }
 
@@ -25,7 +25,7 @@ pub(super) trait ValueText<T: Scalar>: Sync {
 pub(super) struct RealText;
 /// Values of an integer matrix.
 pub(super) struct IntegerText;
-/// Nothing, as in a pattern.
+/// No value, for patterns.
 pub(super) struct NoText;
 
 impl<T: Scalar> ValueText<T> for RealText {
@@ -92,7 +92,7 @@ pub(super) struct Entry<T, I> {
     pub value: T,
 }
 
-/// Something wrong at a byte of the text; located only when it is reported.
+/// An error at a byte of the text; line and column are computed only when it is reported.
 #[derive(Clone, Debug)]
 pub(super) enum Fault {
     Unexpected {
@@ -104,7 +104,7 @@ pub(super) enum Fault {
         at: usize,
         token: String,
     },
-    /// The text is not what it was when its lines were counted.
+    /// The text changed after its lines were counted.
     Changed,
 }
 
@@ -117,7 +117,7 @@ impl Fault {
         match self {
             Fault::Unexpected { at, expected, found } => unexpected(text, at, expected, found),
             Fault::Value { at, token } => {
-                let (line, column) = text::place(text, at);
+                let (line, column) = text::line_and_column(text, at);
                 gustav_core::Error::Value {
                     what: format!("line {line}, column {column}"),
                     value: token,
@@ -196,7 +196,7 @@ impl<'a, T: Scalar, I: Index, V: ValueText<T>> Lines<'a, T, I, V> {
         }
         let line_end = text.get(*at) == Some(&b'\n');
         *at += 1;
-        // Index 0 has wrapped around to the largest number.
+        // Index 0 wrapped around to the largest number, so one comparison rejects it too.
         let placed = match self.symmetry {
             Symmetry::General => true,
             Symmetry::Symmetric => row >= col,
@@ -271,7 +271,7 @@ impl<'a, T: Scalar, I: Index, V: ValueText<T>> Lines<'a, T, I, V> {
         Ok(Some(Entry { row: I::truncate(row as usize), col: I::truncate(col as usize), value }))
     }
 
-    /// What symmetry wants of an entry that has no place in its half of the matrix.
+    /// What was expected, if an entry is outside the half of the matrix that its symmetry stores.
     fn misplaced(&self, row: u64, col: u64) -> Option<String> {
         match self.symmetry {
             Symmetry::SkewSymmetric if row == col => {

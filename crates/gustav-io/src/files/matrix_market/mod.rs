@@ -3,8 +3,8 @@
 
 pub(crate) mod array;
 pub(crate) mod coordinate;
+mod counting_sort;
 pub(crate) mod half;
 mod line;
-mod place;
 pub(crate) mod prologue;
 pub(crate) mod write;

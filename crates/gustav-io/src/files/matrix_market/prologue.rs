@@ -8,7 +8,7 @@ use crate::files::text::{shown, unexpected};
 /// Longest banner, size or data line; the format's own limit.
 pub(super) const LONGEST_LINE: usize = 1024;
 
-/// What stands above the entries.
+/// The lines before the entries.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Prologue {
     /// Array rather than coordinate.
@@ -21,12 +21,11 @@ pub(crate) struct Prologue {
     pub entries: u64,
     /// First byte of the size line.
     pub size_line: usize,
-    /// First byte below the size line.
+    /// First byte after the size line.
     pub body: usize,
 }
 
-/// Reads the lines above the entries. `Ok(None)` when `text` ends too early and is not
-/// `complete`.
+/// Parses the lines before the entries. `Ok(None)` if `text` ends too early and is not `complete`.
 pub(crate) fn parse(text: &[u8], complete: bool) -> Result<Option<Prologue>> {
     let Some((banner, mut next)) = line(text, 0, complete)? else { return Ok(None) };
     let (dense, field, symmetry) = self::banner(text, banner)?;
@@ -86,7 +85,7 @@ fn line(text: &[u8], start: usize, complete: bool) -> Result<Option<(usize, usiz
     }
 }
 
-/// Tokens of a line with the places they start at.
+/// Tokens of a line with their positions.
 pub(super) fn tokens(
     text: &[u8],
     start: usize,

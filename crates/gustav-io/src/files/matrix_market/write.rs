@@ -7,15 +7,15 @@ use gustav_core::{CsrView, DenseView, Index, Scalar, parallel};
 
 use crate::files::Symmetry;
 
-// Text is made by all threads, this many lines to a task, and written in order.
+// Lines formatted by one task; all threads format, and the text is written in order.
 const LINES: usize = 1 << 14;
 
 fn field<T: Scalar>() -> &'static str {
     if T::DTYPE.is_integer() { "integer" } else { "real" }
 }
 
-/// Writes the entries that a file of this symmetry holds in coordinate form, rows in order,
-/// entries of a row as they are.
+/// Writes the entries that a file of this symmetry stores in coordinate form, in the order of the
+/// matrix.
 pub(crate) fn coordinate<T: Scalar, I: Index, O: Index>(
     to: &mut (impl Write + ?Sized),
     matrix: CsrView<'_, T, I, O>,
@@ -36,7 +36,8 @@ pub(crate) fn coordinate<T: Scalar, I: Index, O: Index>(
             if pattern_only {
                 text.push(b'\n');
             } else {
-                // `Debug` is the shortest text that reads back, with an exponent where shorter.
+                // `Debug` gives the shortest text that parses to the same value, with an exponent
+                // where shorter.
                 writeln!(text, " {:?}", matrix.values()[k])?;
             }
         }
@@ -44,8 +45,8 @@ pub(crate) fn coordinate<T: Scalar, I: Index, O: Index>(
     })
 }
 
-/// Writes a matrix as array, columns in order; of one that has a symmetry, the elements on and
-/// below the diagonal, or below it.
+/// Writes a matrix as array, columns in order; with a symmetry the elements on and below the
+/// diagonal, or only below it.
 pub(crate) fn array<T: Scalar>(
     to: &mut (impl Write + ?Sized),
     dense: DenseView<'_, T>,

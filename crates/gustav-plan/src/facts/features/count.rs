@@ -1,4 +1,4 @@
-//! What the features are counted from, in one walk over the rows.
+//! The counts behind the features, from one pass over the rows.
 
 use std::ops::Range;
 
@@ -11,16 +11,16 @@ use super::{Features, Summary};
 use crate::facts::cache_lines::Line;
 use crate::orders::WarpShape;
 
-// Nonzeros that are worth a thread.
+// Fewest nonzeros of a thread.
 const LEAST: usize = 1 << 14;
-// Rows whose requests are summed up at once.
+// Rows whose requests are summed together.
 const BATCH: usize = 256;
 const ROWS: &str = "rows whose features are counted, twice";
 
-/// Row lengths, and the warp loads that they add up to.
+/// Row lengths, and the warp loads of whole warps.
 pub(super) struct Lengths {
     rows: Tally,
-    /// Of each warp.
+    /// Warp load of each warp.
     loads: Vec<u64>,
     lanes: Line,
 }
@@ -34,7 +34,7 @@ impl Lengths {
         })
     }
 
-    /// Of all rows of `a`, from the row offsets alone.
+    /// Counts all rows of `a`, from the row offsets alone.
     pub fn new<I: Index, O: Index>(a: &PatternView<'_, I, O>, shape: WarpShape) -> Result<Self> {
         let rows = a.nrows();
         let parts = (rows / LEAST).clamp(1, parallel::threads());
@@ -69,7 +69,7 @@ impl Lengths {
         sum(&mut self.loads, &other.loads);
     }
 
-    /// Across rows, and across warps.
+    /// The summaries across rows, and across warps.
     pub fn summaries(&self) -> (Summary, Summary) {
         let loads = Tally::of(self.loads.iter().copied());
         (self.rows.summary(1.0), loads.summary(1.0))
@@ -81,16 +81,16 @@ pub(super) struct Counts {
     pub rows: usize,
     pub lengths: Lengths,
     marks: Marks,
-    /// Lines of a row, and lines that one of two neighbours requests alone.
+    /// Lines of a row, and lines that only one of two neighbouring rows requests.
     lines: Tally,
     adjacent: Tally,
     /// Requests of each warp.
     per_warp: Vec<u64>,
-    /// Of blocks of Nw columns, where those are not the lines.
+    /// Marks and counts of blocks of Nw columns, if Nw is not the width of a line.
     blocks: Option<(Marks, Tally)>,
 }
 
-/// Lines that one of two neighbours requests alone.
+/// Lines that only one of two neighbouring rows requests.
 fn apart(before: Requested, row: Requested) -> u32 {
     before.lines + row.lines - 2 * row.both
 }
@@ -139,7 +139,7 @@ impl Counts {
     /// [`gustav_core::Error::Overflow`] for 2³¹ rows or lines, [`gustav_core::Error::OutOfMemory`].
     pub fn new<I: Index, O: Index>(a: &PatternView<'_, I, O>, shape: WarpShape) -> Result<Self> {
         let parts = Self::parts(a, shape, a.nnz());
-        // As many rows and nonzeros each.
+        // Parts of equal numbers of rows plus nonzeros.
         let work = |row: usize| a.offsets()[row].to_usize() as u128 + row as u128;
         let cut = |k: usize| {
             let (mut low, mut high) = (0, a.nrows());
@@ -156,7 +156,7 @@ impl Counts {
         Self::over(a, shape, parts, |k| std::iter::once(cut(k)..cut(k + 1)))
     }
 
-    /// Counts over `groups` groups of Nw rows, `group(0)`, …, which rise.
+    /// Counts over `groups` groups of Nw rows, `group(0)`, …, in ascending order.
     ///
     /// # Errors
     /// As [`Counts::new`].
@@ -173,7 +173,8 @@ impl Counts {
         Self::over(a, shape, parts, |k| (cut(k)..cut(k + 1)).map(&group))
     }
 
-    /// Every part has marks of its own, which are added up: as many parts as make both together least.
+    /// Number of parallel parts. Every part has marks of its own, which are added up afterwards; this number
+    /// minimises the time of both steps.
     fn parts<I: Index, O: Index>(
         a: &PatternView<'_, I, O>,
         shape: WarpShape,
@@ -201,11 +202,11 @@ impl Counts {
         Ok(all)
     }
 
-    /// Counts `rows`, which are not the ones after the last that were counted.
+    /// Counts `rows`, which do not follow the rows counted last.
     fn walk<I: Index, O: Index>(&mut self, a: &PatternView<'_, I, O>, rows: Range<usize>) {
         self.rows += rows.len();
         self.marks.skip();
-        // The row before, then those at hand.
+        // The previous row, then those of this batch.
         let mut found = [Requested::default(); 1 + BATCH];
         for start in rows.clone().step_by(BATCH) {
             let end = rows.end.min(start + BATCH);
@@ -229,7 +230,7 @@ impl Counts {
         }
     }
 
-    /// Adds what has been counted of other rows.
+    /// Adds the counts of other rows.
     pub fn add(&mut self, others: &[Counts]) {
         for other in others {
             self.rows += other.rows;
@@ -245,8 +246,8 @@ impl Counts {
         self.marks.add(&marks);
     }
 
-    /// The features, where these rows stand for `scale` times as many; those of row lengths and warp
-    /// loads are those of `lengths`.
+    /// The features, if these rows are a sample of `scale` times as many; features of row lengths
+    /// and warp loads come from `lengths`.
     pub fn features<I: Index, O: Index>(
         &self,
         a: &PatternView<'_, I, O>,
@@ -283,7 +284,7 @@ mod tests {
 
     #[test]
     fn lines_of_neighbours_are_counted_up_to_the_limit() {
-        // All lines that there can be, in rows with and without them.
+        // The largest possible number of lines, in rows with and without lines.
         let most = i32::MAX as u32;
         let row = |lines, both| Requested { lines, both };
         let half = most / 2;

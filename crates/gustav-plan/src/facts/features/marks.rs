@@ -1,4 +1,4 @@
-//! Which rows and warps have requested which lines so far: a mark for each line, which is never
+//! The rows and warps that have requested each cache line so far: one mark for each line, never
 //! cleared.
 
 use std::ops::Range;
@@ -16,17 +16,17 @@ struct Mark {
     row: u32,
     /// Rows that requested it.
     requests: u32,
-    /// The first 32 warps that did, a bit each.
+    /// A bit for each of the first 32 warps: whether it requested the line.
     warps: u32,
 }
 
-/// Warps of a word of bits.
+/// Warps in one word of bits.
 const WORD: usize = 32;
-// Nonzeros of a line of a row from which on looking at the line once is less than what it takes to
-// find out where the next begins.
+// Nonzeros of a row per line above which visiting each line once pays for finding where the next
+// one begins.
 const RUN: u64 = 4;
 
-/// Lines that a row requests, and how many of them the row before it requested as well.
+/// Lines that a row requests, and how many of them the previous row requested as well.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Requested {
     pub lines: u32,
@@ -37,14 +37,14 @@ pub(super) struct Requested {
 pub(super) struct Marks {
     line: Line,
     marks: Vec<Mark>,
-    /// The further warps that requested a line, `words` of them.
+    /// Bits of all other warps, `words` words for each line.
     further: Vec<u32>,
     words: usize,
-    /// Warps; row i is of warp i mod Nw.
+    /// Number of warps Nw; row i belongs to warp i mod Nw.
     warps: usize,
-    /// The number of the last row.
+    /// Number of the last row, as in [`Mark::row`].
     row: u32,
-    /// Whether the last rows held runs of columns in the same line.
+    /// Whether the last rows had several columns in the same line.
     runs: bool,
 }
 
@@ -62,7 +62,7 @@ impl Marks {
         marks.resize(lines, Mark::default());
         let mut further = try_vec(lines.saturating_mul(words), "marks of cache lines")?;
         further.resize(lines * words, 0);
-        // A row before the first has number 1, and no mark has that.
+        // The row before the first has number 1, which no mark holds.
         Ok(Marks { line, marks, further, words, warps, row: 1, runs: false })
     }
 
@@ -71,12 +71,12 @@ impl Marks {
         self.marks.len()
     }
 
-    /// The next rows are not those that follow the last ones.
+    /// Marks a gap: the next rows do not follow the last ones.
     pub fn skip(&mut self) {
         self.row += 1;
     }
 
-    /// The rows `rows` of `a` request their lines.
+    /// Records the requests of rows `rows` of `a`.
     pub fn request<I: Index, O: Index>(
         &mut self,
         a: &PatternView<'_, I, O>,
@@ -101,7 +101,7 @@ impl Marks {
         self.runs = nonzeros as u64 >= RUN * lines;
     }
 
-    /// What [`Marks::request`] would find for the next row, whose requests do not count.
+    /// What [`Marks::request`] would return for the next row, without counting its requests.
     pub fn pass<I: Index>(&mut self, columns: &[I]) -> Requested {
         self.row += 1;
         self.touch::<I, false, false>(columns, 0)
@@ -135,7 +135,7 @@ impl Marks {
         found
     }
 
-    /// Requests of a warp beyond the first word; no bit of that.
+    /// Records a request of a warp beyond the first word; returns 0 as its bit in the first word.
     fn request_further<I: Index>(&mut self, columns: &[I], warp: usize) -> u32 {
         let (word, bit) = (warp / WORD - 1, 1 << (warp % WORD));
         for column in columns {
@@ -144,7 +144,7 @@ impl Marks {
         0
     }
 
-    /// Adds what the marks of other rows have seen.
+    /// Adds the marks of other rows.
     pub fn add(&mut self, others: &[&Marks]) {
         parallel::each_mut(&mut self.marks, 1 << 10, |line, mark| {
             for other in others.iter().map(|other| other.marks[line]) {
@@ -184,7 +184,7 @@ fn count_bits(words: impl Iterator<Item = u32>) -> [u64; WORD] {
     counts.map(u64::from)
 }
 
-/// Whether numbers up to `need` can be added to as many others.
+/// Checks that the sum of two numbers up to `need` fits in 32 bits.
 ///
 /// # Errors
 /// [`Error::Overflow`] from 2³¹ on.

@@ -13,7 +13,7 @@ use gustav_core::{Index, PatternView, Result};
 use crate::orders::WarpShape;
 use count::Counts;
 
-/// The smallest, the mean and the largest of some numbers; zeros when there are none.
+/// Minimum, mean and maximum of some numbers; zeros when there are none.
 #[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize, serde::Deserialize)]
 pub struct Summary {
     /// The smallest.
@@ -32,7 +32,7 @@ pub struct Features {
     pub nrow: f64,
     /// Number of columns.
     pub ncol: f64,
-    /// Nonzeros ÷ (rows × columns); 0 without cells.
+    /// Nonzeros ÷ (rows × columns); 0 for a matrix without positions.
     pub density: f64,
     /// Nonzeros of a row, across rows.
     pub nnz_per_row: Summary,
@@ -55,7 +55,7 @@ impl Features {
     /// Number of features.
     pub const COUNT: usize = 24;
 
-    /// How many of them, from the first on, know nothing of the GPU: the source's "matrix only".
+    /// The first so many features do not depend on the GPU: "matrix only" in the study.
     pub const MATRIX_ONLY: usize = 9;
 
     /// Names of the values, in the order of [`Features::values`].

@@ -1,4 +1,4 @@
-//! Features from a sample of the rows, with what they may be off by.
+//! Features from a sample of the rows, with estimates of their errors.
 
 use gustav_core::{Error, Index, PatternView, Result};
 
@@ -10,23 +10,24 @@ use crate::orders::WarpShape;
 /// Features estimated from some of the rows.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
 pub struct SampledFeatures {
-    /// The estimates. Those of row lengths and warp loads are exact, for they need the row offsets
-    /// alone; the smallest and largest of the others are those of the sample.
+    /// The estimates. Row lengths and warp loads are exact, because they need the row offsets
+    /// alone; minima and maxima of the others are those of the sample.
     pub features: Features,
     /// For each value in the order of [`Features::NAMES`], half of the difference between two
-    /// estimates from one half of the sample each: one standard error of a mean. Distinct lines do not
-    /// grow with the rows in proportion: what the halves foresee of the whole sample, amiss by so much
-    /// for each doubling of the rows up to all of them, where that is more. What a sample cannot see,
-    /// such as a single row unlike all others or lines that only rows near each other share, is not in
-    /// it.
+    /// estimates from one half of the sample each: one standard error of a mean. Distinct lines are
+    /// not proportional to rows; for them, if larger, the error of extrapolating from a half to the
+    /// whole sample, times the number of doublings from the sample to all rows. Errors that a
+    /// sample cannot show are not included, such as a single row unlike all others, or lines that
+    /// only nearby rows share.
     pub errors: [f64; Features::COUNT],
-    /// Rows looked at.
+    /// Rows in the sample.
     pub rows: usize,
 }
 
 impl SampledFeatures {
-    /// The features of `a` from about `rows` rows: a group of Nw neighbours somewhere in each of even
-    /// stretches, the same ones every time; all rows, exactly, when that is half of them or more.
+    /// The features of `a` from about `rows` rows: one group of Nw consecutive rows from each of
+    /// several equal ranges of rows, the same groups in every call; all rows, exactly, if `rows` is
+    /// at least half of them.
     ///
     /// # Errors
     /// [`Error::Argument`] for 0 rows or a shape with a 0, [`Error::Overflow`] as [`Features::new`],
@@ -55,8 +56,9 @@ impl SampledFeatures {
                 rows: a.nrows(),
             });
         }
-        // Group k of the sample: the halves alternate. Rows at even distances would be of one kind
-        // where a matrix repeats itself.
+        // Group k of the sample; groups belong to the two halves alternately. Groups at
+        // pseudorandom positions, because equal distances could hit rows of one kind in a periodic
+        // matrix.
         let stretch = |k: usize| (groups as u128 * k as u128 / taken as u128) as usize;
         let start = |k: usize| {
             let (first, end) = (stretch(k), stretch(k + 1));
@@ -121,9 +123,9 @@ impl Distinct {
         }
     }
 
-    /// Distinct lines of `scale` times as many requests, extrapolated by a model of requests to random lines. The
-    /// ratio between the counted lines and that model is kept: neighbouring rows share more lines, frequent
-    /// columns fewer.
+    /// Distinct lines of `scale` times as many requests, extrapolated by a model of requests to
+    /// random lines. The ratio of the counted lines to the model is assumed constant: it is smaller
+    /// where neighbouring rows share lines.
     fn among(&self, scale: f64) -> Summary {
         let lines = self.lines;
         let anywhere = |requests: f64| lines * (1.0 - (-requests / lines.max(1.0)).exp());

@@ -1,4 +1,4 @@
-//! Whole numbers that add up in any order.
+//! Statistics of integers that do not depend on the order in which they are added.
 
 use super::Summary;
 

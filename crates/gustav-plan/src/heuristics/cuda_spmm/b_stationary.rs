@@ -1,4 +1,5 @@
-//! When `b-stationary` pays: tiles of B in shared memory, for which rows are cut.
+//! When `b-stationary` pays: tiles of B stay in shared memory, and rows are cut into segments by
+//! tile.
 
 use gustav_core::Problem;
 
@@ -9,15 +10,15 @@ use crate::{Algorithm, DeviceProfile, RowLengths, TileReuse};
 const CALLS: u64 = 100;
 /// Vectors of 16 bytes in a panel.
 const PANEL: f64 = 32.0;
-/// Fewest vectors of a panel, as many as fill the banks of shared memory.
+/// Fewest vectors of a panel: as many as cover all banks of shared memory.
 const LEAST: f64 = 8.0;
 /// Mean row length from which several panels pay, ...
 const SEVERAL_PANELS_MEAN: f64 = 100.0;
-/// ... and microseconds of gathers for each of them.
+/// ... and the microseconds of gathers that each of them needs.
 const SEVERAL_PANELS_US: f64 = 100.0;
-/// Mean row length from which a few rows share all of B; ...
+/// Mean row length from which a few rows read all of B; ...
 const FEW_ROWS: f64 = 4096.0;
-/// ... segments of so many nonzeros, on average, are then enough.
+/// ... segments of this many nonzeros on average are then enough.
 const SEGMENT_OF_FEW: f64 = 24.0;
 /// Tiles for every multiprocessor from which the next one is prefetched while one is used.
 const MANY: f64 = 1.5;
@@ -26,25 +27,25 @@ const LONGEST: u32 = 64;
 
 /// Thresholds for values of one size.
 struct Thresholds {
-    /// Microseconds of gathers from which one panel of [`PANEL`] vectors pays; ...
+    /// Estimated microseconds of gathers from which one panel of [`PANEL`] vectors pays; ...
     panel_us: f64,
-    /// ... for narrower ones, these are multiplied by this power of their part of it, ...
+    /// ... for narrower panels multiplied by (vectors ÷ [`PANEL`]) to this power, ...
     panel_us_power: f64,
-    /// ... and at least by this.
+    /// ... and at least by this factor.
     panel_us_least: f64,
-    /// The same microseconds for a few rows that share all of B.
+    /// The same threshold for a few rows that read all of B.
     few_rows_us: f64,
-    /// Mean nonzeros of a segment from which one such panel pays; ...
+    /// Mean nonzeros of a segment from which one panel pays; ...
     segment: f64,
-    /// ... for narrower ones, multiplied by this power.
+    /// ... for narrower panels multiplied by (vectors ÷ [`PANEL`]) to this power.
     segment_power: f64,
     /// When longer segments pay.
     longer: Option<Longer>,
 }
 
-/// Longer segments, while no tile is prefetched.
+/// Conditions for longer segments, if no tile is prefetched.
 struct Longer {
-    /// Most nonzeros of one.
+    /// Most nonzeros of a segment.
     longest: u32,
     /// Least vectors of a row of B.
     vectors: f64,
@@ -52,7 +53,7 @@ struct Longer {
     gather_us: f64,
 }
 
-/// For values of 2, 4 and 8 bytes.
+/// Thresholds for values of 2, 4 and 8 bytes.
 const THRESHOLDS: [Thresholds; 3] = [
     Thresholds {
         panel_us: 84.0,
@@ -112,7 +113,7 @@ pub(super) fn tuning<E>(
     }))
 }
 
-/// The tuning of `b-stationary` for `tiles` tiles of B, without a reason.
+/// The tuning of `b-stationary` for `tiles` tiles of B; `reason` is empty.
 pub fn b_stationary(problem: &Problem, tiles: u64, profile: &DeviceProfile) -> Tuning {
     let stages = if tiles as f64 >= MANY * profile.units as f64 { 2 } else { 1 };
     let gathers = segmented::microseconds(problem, profile);
@@ -121,12 +122,12 @@ pub fn b_stationary(problem: &Problem, tiles: u64, profile: &DeviceProfile) -> T
     Tuning { longest: Some(longest), stages, ..Tuning::of(Algorithm::BStationary) }
 }
 
-/// Whether a panel of B has all its columns.
+/// Whether one panel has all columns of B.
 pub(super) fn has_one_panel(problem: &Problem) -> bool {
     vectors(problem) <= PANEL
 }
 
-/// Whether parts of rows may be added in any order, and the product is long enough to copy tiles first.
+/// Whether partial sums may be added in any order, and the product takes long enough to repay copying tiles first.
 fn lasts(problem: &Problem, rows: &RowLengths, profile: &DeviceProfile) -> bool {
     let bytes = problem.dtype.bytes();
     let vectors = vectors(problem);

@@ -1,13 +1,13 @@
-//! When neighbouring rows share loads of B, and how many of them.
+//! Whether neighbouring rows should share loads of B, and how many rows.
 
 use gustav_core::Problem;
 
 use super::{THREADS, Tuning, vectors};
 use crate::{Algorithm, DeviceProfile, RowLengths, RowSimilarity};
 
-/// Largest ratio of the longest row to the mean, ...
+/// Blocks need: at most this ratio of the longest row to the mean, ...
 const ALIKE: f64 = 5.3;
-/// ... and least mean nonzeros of a row.
+/// ... and at least this mean row length.
 const ALIKE_MEAN: f64 = 12.4;
 /// Distinct columns per nonzero up to which sharing loads of B pays; ...
 const SHARED: f64 = 0.668;
@@ -15,13 +15,14 @@ const SHARED: f64 = 0.668;
 const SHARED_WIDE: f64 = 0.78;
 /// ... and for 16-bit values, whose sums take most of the time.
 const SHARED_16_BIT: f64 = 0.38;
-/// Rows × distinct columns per nonzero up to which enough of the sums are used, in f32; ...
+/// Limit of rows × distinct columns per nonzero, in f32: above it too many of the computed sums are
+/// not needed; ...
 const LOOSE_F32: f64 = 2.1;
 /// ... and for other types.
 const LOOSE: f64 = 1.6;
-/// Distinct columns per nonzero that another row of a block has to save.
+/// By how much another row of a block must reduce the distinct columns per nonzero.
 const PER_ROW: f64 = 0.053;
-/// Least part of a full device that the threads of all blocks take; ...
+/// Smallest fraction of a full device that the threads of all blocks must fill; ...
 const BLOCKS: f64 = 0.145;
 /// ... with fewer than 128 columns; ...
 const BLOCKS_NARROW: f64 = 0.25;
@@ -29,20 +30,20 @@ const BLOCKS_NARROW: f64 = 0.25;
 const BLOCKS_16_BIT: f64 = 0.38;
 /// ... and for f64, multiplied by the distinct columns per nonzero.
 const BLOCKS_F64: f64 = 0.3;
-/// Parts of a full device below which two subgroups share a block of up to three rows, ...
+/// Fractions of a full device below which two subgroups share a block of up to three rows, ...
 const PAIRS: f64 = 0.38;
 /// ... of four, ...
 const PAIRS_OF_FOUR: f64 = 0.42;
-/// ... and of four rows that are slow.
+/// ... and of four slow rows.
 const PAIRS_OF_SLOW: f64 = 2.5;
-/// Rows are slow from this mean, in nonzeros, ...
+/// Rows are slow from this mean row length ...
 const SLOW_MEAN: f64 = 80.0;
-/// ... or this ratio of the longest row to the mean on.
+/// ... or from this ratio of the longest row to the mean on.
 const SLOW_RATIO: f64 = 1.5;
-/// Distinct columns per nonzero from which shared memory serves the remaining loads of B better.
+/// Distinct columns per nonzero above which `b-stationary` serves the remaining loads of B better.
 const LITTLE: f64 = 0.42;
 
-/// Whether blocks would share so little that tiles of B could gain more.
+/// Whether blocks share so little that tiles of B in shared memory could save more.
 pub(super) fn shares_little(problem: &Problem, similarity: &RowSimilarity) -> bool {
     let height = height(similarity, problem.dtype.bytes());
     similarity.distinct[height as usize - 2] >= LITTLE
@@ -58,7 +59,7 @@ pub(super) fn are_alike(rows: &RowLengths) -> bool {
 pub fn height(similarity: &RowSimilarity, bytes: usize) -> u32 {
     let distinct = |h: u32| similarity.distinct[h as usize - 2];
     let cost = |h: u32| distinct(h) + PER_ROW * f64::from(h);
-    // Registers hold four rows of f32 only.
+    // Registers hold four rows only for f32.
     let (loose, most) = if bytes == 4 { (LOOSE_F32, 4) } else { (LOOSE, 3) };
     let fits = |h: &u32| *h <= most && distinct(*h) * f64::from(*h) <= loose;
     let heights = [2, 3, 4].into_iter().filter(fits);
@@ -76,8 +77,8 @@ pub(super) fn tuning(
     let height = height(similarity, bytes);
     let distinct = similarity.distinct[height as usize - 2];
     let (few, narrow) = (problem.columns < 128, problem.columns * bytes < 512);
-    // Two vectors a lane, but for the narrowest. Panels beyond the first have lanes of their own; the bounds of
-    // other types were found without them.
+    // Two vectors per lane, except for the narrowest rows of B. Further panels have lanes of their
+    // own; the thresholds of other types were fitted without them.
     let pairs = if bytes == 2 { !few } else { !narrow };
     let lanes = vectors(problem) / if pairs { 2.0 } else { 1.0 };
     let panels = if bytes == 8 { (lanes / 32.0).ceil().max(1.0) } else { 1.0 };

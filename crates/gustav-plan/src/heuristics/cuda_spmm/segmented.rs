@@ -1,4 +1,4 @@
-//! How `segmented` cuts rows, and how many lanes a segment has.
+//! The tuning of `segmented`: how rows are cut, and how many lanes a segment has.
 
 mod copies;
 mod facts;
@@ -9,33 +9,33 @@ use self::facts::{Cut, Facts, SEVERAL_WIDTH};
 use super::{Tuning, vectors};
 use crate::{Algorithm, DeviceProfile, RowLengths};
 
-/// Bytes per second that one multiprocessor gathers from L2, roughly.
+/// Approximate gather bandwidth of one multiprocessor from L2, in bytes per second.
 const GATHERED: f64 = 53e9;
-/// Microseconds below which a product is short, so that it ends before many threads help, with 64 columns in f32; ...
+/// Microseconds below which a product is short, too short to gain from many threads, with 64 columns in f32; ...
 const SHORT_PRODUCT: f64 = 49.4;
-/// ... this grows with this power of the width of B.
+/// ... proportional to the width of B to this power.
 const SHORT_PRODUCT_WIDTH: f64 = -0.25;
-/// Part of a full device that a warp for every whole row takes, from which a lane reads a whole cache line, ...
+/// If a warp for every whole row fills more than this fraction of a full device, a lane reads a whole cache line, ...
 const LINES_FILL: f64 = 1.4;
-/// ... and the mean nonzeros of a row from which that pays, but for a few columns of B.
+/// ... provided that the mean row length is at least this, or B has few columns.
 const LINES_MEAN: f64 = 200.0;
-/// Mean nonzeros of a row below which rows of B are copied to shared memory, in order ...
+/// Mean row length below which rows of B are copied to shared memory: for rows in their order ...
 const STAGED: f64 = 5.8;
-/// ... and by a list; ...
+/// ... and for a list; ...
 const STAGED_LISTED: f64 = 13.0;
-/// ... by a list where rows of B come from memory; ...
+/// ... for a list if rows of B come from memory, not L2; ...
 const STAGED_FAR: f64 = 24.0;
-/// ... and there, where several segments per group would do.
+/// ... and in that case if several segments per group are possible.
 const STAGED_FAR_SEVERAL: f64 = 9.5;
-/// Size of B in sizes of L2 above which its rows come from memory.
+/// Size of B ÷ size of L2 above which rows of B come from memory.
 const FAR: f64 = 3.0;
-/// Size of B in sizes of L2 from which listed rows of 8-byte values are copied to shared memory as well.
+/// Size of B ÷ size of L2 from which rows of 8-byte values in a list are copied to shared memory as well.
 const STAGED_WIDE: f64 = 0.4;
-/// Mean nonzeros of rows in a row order from which several segments per group gain more than copies; ...
+/// For rows in a row order: mean row length from which several segments per group gain more than copies; ...
 const ORDERED: f64 = 4.5;
-/// ... below this, listed rows have whole batches in flight.
+/// ... below this, rows in a list have whole batches in flight.
 const ORDERED_LISTED: f64 = 3.0;
-/// Lanes of a group with several segments: it holds as many nonzeros of A.
+/// Lanes of a group with several segments; it holds one nonzero of A per lane.
 const SEVERAL_LANES: u32 = 16;
 /// Threads of a CTA with several segments per group.
 const SEVERAL_BLOCK: u32 = 128;
@@ -58,7 +58,7 @@ pub fn segmented(problem: &Problem, rows: &RowLengths, profile: &DeviceProfile) 
     let subgroups = facts.subgroups();
     let many_loads = facts.many_loads(subgroups);
     let in_order = cut == Cut::InOrder;
-    // Lanes read whole cache lines.
+    // Whether lanes read whole cache lines.
     let lines = facts.narrow()
         && subgroups > 1
         && facts.filled(subgroups)
@@ -75,7 +75,7 @@ pub fn segmented(problem: &Problem, rows: &RowLengths, profile: &DeviceProfile) 
     let large = size_of_b(problem) >= STAGED_WIDE * profile.l2_bytes as f64;
     let short = facts.mean < staged || large && facts.wide_list(subgroups);
     let stages = !many_loads && !facts.uneven() && facts.may_copy() && short;
-    // Rows of B from memory are better copied: more copies are in flight.
+    // Rows of B that come from memory are copied instead: more copies than loads can be in flight.
     let several_segments = facts.several_segments(subgroups) && !(stages && far);
     let crowded_loads = facts.several_by_many_threads();
     let loads = if crowded_loads { SEVERAL_LOADS_CROWDED } else { SEVERAL_LOADS };
@@ -106,7 +106,7 @@ pub fn segmented(problem: &Problem, rows: &RowLengths, profile: &DeviceProfile) 
         block: if several_segments { SEVERAL_BLOCK } else { 64 },
         threads: match (many_loads, wide) {
             _ if several_segments => loads.threads,
-            // Subgroups of few lanes hold many tiles, and wide values fill registers.
+            // Subgroups of few lanes hold many tiles, and wide values take many registers.
             (true, _) if facts.shared_by_warps(subgroups) || facts.few_loads(subgroups) => 1024,
             (true, _) if (wide || crowded) && !facts.wide_fits(subgroups) => 384,
             (true, _) => 640,
@@ -136,8 +136,9 @@ pub fn segmented_as_stored(
     with_reason(&Facts::new(problem, rows, profile), Tuning { window: 1, ..tuning })
 }
 
-/// The tuning of `segmented` for rows in a row order. `grown` says that the order has blocks of rows that read the
-/// same rows of B, which a CTA with several segments per group reuses in L1.
+/// The tuning of `segmented` for rows in a row order. `grown` means that the order consists of
+/// blocks of rows that read the same rows of B, which a CTA with several segments per group reuses
+/// in L1.
 pub fn segmented_in_order(
     problem: &Problem,
     rows: &RowLengths,
@@ -226,12 +227,12 @@ pub(super) fn microseconds(problem: &Problem, profile: &DeviceProfile) -> f64 {
     bytes / (profile.units as f64 * GATHERED) * 1e6
 }
 
-/// Microseconds up to which a product is short.
+/// Longest short product in microseconds.
 fn longest_short_product(vectors: f64) -> f64 {
     SHORT_PRODUCT * (vectors / 16.0).powf(SHORT_PRODUCT_WIDTH)
 }
 
-/// Whether B is so much larger than L2 that panels of its columns pay for reading A again.
+/// Whether B is so much larger than L2 that panels of its columns repay reading A several times.
 fn panels_pay(problem: &Problem, profile: &DeviceProfile) -> bool {
     problem.columns > 128 && size_of_b(problem) > 2.0 * profile.l2_bytes as f64
 }

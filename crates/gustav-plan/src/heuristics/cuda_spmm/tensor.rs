@@ -1,4 +1,4 @@
-//! When blocks of eight rows are for tensor cores.
+//! When blocks of eight rows on tensor cores pay.
 
 use gustav_core::Problem;
 
@@ -18,14 +18,15 @@ const ALIKE_MEAN: f64 = 12.4;
 const SHARED: f64 = 0.75;
 /// ... the same with fewer than 128 columns. f64 gains nothing.
 const SHARED_NARROW: f64 = 0.62;
-/// Warps that hide each other's loads.
+/// Blocks are shared by more subgroups while a multiprocessor has fewer than `warps` warps and each
+/// keeps at least `chunks` chunks.
 struct Warps {
-    /// Of a multiprocessor.
+    /// Warps of a multiprocessor.
     warps: f64,
-    /// Chunks that each of them has at least.
+    /// Least chunks of a warp.
     chunks: f64,
 }
-/// More warps where each has more to do.
+/// Either condition is enough.
 const WARPS: [Warps; 2] = [Warps { warps: 9.0, chunks: 1.5 }, Warps { warps: 12.0, chunks: 2.2 }];
 /// Most chunks of a warp in the longest block, which is not cut, ...
 const LONGEST: f64 = 160.0;

@@ -198,7 +198,7 @@ fn several_segments_of_16_bit_values_have_many_threads() {
     assert_eq!(graph(&short, 25_000, 128), (2, 2, 1024, Some(32)));
     assert_eq!(graph(&short, 10_000, 128), (2, 4, 768, Some(32)));
     assert_eq!(graph(&short, 25_000, 256), (2, 4, 768, Some(128)));
-    // Long ones as well, which others take one by one.
+    // Long rows as well, which other types process one segment at a time.
     let long = [[40; 30].as_slice(), &[900]].concat();
     assert_eq!(graph(&long, 2000, 128), (2, 2, 1024, Some(32)));
     assert_eq!(graph(&long, 1000, 128).0, 1);
@@ -275,10 +275,10 @@ fn rows_in_an_order_have_more_segments_per_group() {
     let segments_per_group = |tuning: Tuning| (tuning.segments_per_group, tuning.window);
     let found = [true, false].map(|grown| segments_per_group(of(&graph, near, grown)));
     assert_eq!(found, [(4, 32), (2, 1024)]);
-    // A B from memory passes through shared memory.
+    // Rows of a B that comes from memory are copied to shared memory.
     let far = of(&graph, 10 * near, false);
     assert_eq!((far.segments_per_group, far.stages, far.tiles), (1, 1, 4));
-    // Shorter rows gain more by copies, the shortest with whole chunks in flight.
+    // Shorter rows gain more from copies, the shortest with whole chunks in flight.
     let mesh = of(&[4, 4, 4], near, true);
     assert_eq!((mesh.segments_per_group, mesh.stages, mesh.chunk, mesh.threads), (1, 2, 1, 1280));
     let shortest = of(&[1, 1, 1, 1, 1, 1, 1, 2, 2, 9], near, true);
@@ -354,7 +354,7 @@ fn tiles_stay_in_shared_memory_where_segments_are_long() {
     let (stays, streams) = (Algorithm::BStationary, Algorithm::Segmented);
     assert_eq!(chosen(410, 8192, 128, 20.0), stays);
     assert_eq!(chosen(410, 8192, 128, 5.0), streams, "short segments");
-    assert_eq!(chosen(205, 2048, 128, 41.0), streams, "too brief for a tile to come");
+    assert_eq!(chosen(205, 2048, 128, 41.0), streams, "too short to repay copying tiles");
     assert_eq!(chosen(55, 80_000, 128, 15.0), stays);
     assert_eq!(chosen(55, 80_000, 256, 15.0), streams, "two panels of short rows");
     assert_eq!(chosen(410, 8192, 256, 20.0), stays);
@@ -365,7 +365,7 @@ fn tiles_stay_in_shared_memory_where_segments_are_long() {
     assert_eq!(of(|p| p.calls = 99), streams);
     assert_eq!(of(|p| p.deterministic = true), streams);
     assert_eq!(of(|p| p.dtype = DType::F64), stays);
-    // Short values need longer segments, the longer the more of them are in a row of B.
+    // Narrow values need longer segments, and longer ones the more of them a row of B has.
     assert_eq!(of(|p| p.dtype = DType::Bf16), streams);
     let of_short = |columns, per_segment| {
         of_segments(410, 8192, columns, per_segment, |p| p.dtype = DType::Bf16).algorithm

@@ -1,4 +1,4 @@
-//! The row that is left and most like another one.
+//! Searches for the remaining row that is most similar to a given one.
 
 mod neighbourhoods;
 mod ranked;
@@ -10,31 +10,31 @@ use gustav_core::Result;
 use super::view::Search;
 use crate::facts::CacheLines;
 
-// Steps of an exact search that take about a second.
+// Steps of an exact search in about a second.
 const AFFORDABLE: u128 = 1 << 30;
-// Candidates on each side of each neighbourhood where an exact search takes longer.
+// Candidates on each side of each neighbourhood if an exact search would take longer.
 const BOUND: usize = 8;
 
-/// Rows that are left.
+/// The remaining rows.
 pub(super) trait Left {
-    /// The row that is left with the smallest distance to row `to`; of equally near ones that
-    /// which is nearest to row `also`, else that of the smaller warp load where loads rank, else
-    /// the first as stored. `None` when no row is left.
+    /// The remaining row with the smallest distance to row `to`; in a tie the one nearest to row
+    /// `also`, then, if loads are compared, the one with the smaller warp load, then the first as
+    /// stored. `None` when no row remains.
     fn nearest(&mut self, to: u32, also: Option<u32>) -> Option<u32>;
 
-    /// Takes out a row that was left.
+    /// Removes a remaining row.
     fn remove(&mut self, row: u32);
 }
 
-/// What is compared.
+/// The criteria by which rows are compared.
 #[derive(Clone, Copy)]
 pub(super) struct Ranking<'a> {
     pub lines: &'a CacheLines,
-    /// Warp loads, where they decide among rows that are equally near.
+    /// Warp loads, if they are the tie-breaker.
     pub loads: Option<&'a [u64]>,
 }
 
-/// Distance, what decides among equal ones, row: the smallest is taken.
+/// Distance, tie-breaker, row: the smallest key wins.
 type Key = (usize, u64, u32);
 
 impl Ranking<'_> {
@@ -42,7 +42,7 @@ impl Ranking<'_> {
         self.lines.row(row as usize)
     }
 
-    /// Number of lines, load, row: the least of rows that share no line with any other.
+    /// The key of a row that shares no line with any other: number of lines, load, row.
     fn alone(&self, row: u32) -> Key {
         (self.lines_of(row).len(), self.load(row), row)
     }
@@ -55,19 +55,19 @@ impl Ranking<'_> {
         self.lines.distance(r as usize, s as usize)
     }
 
-    /// The key of `row` when it is `distance` away from the row that is to be followed.
+    /// The key of `row` at `distance` from the given row.
     fn key(&self, distance: usize, row: u32, also: Option<u32>) -> Key {
         let tie = also.map_or_else(|| self.load(row), |other| self.distance(other, row) as u64);
         (distance, tie, row)
     }
 
-    /// Whether rows with `a` and `b` lines may be `most` apart or nearer.
+    /// Whether the distance of rows with `a` and `b` lines can be at most `most`.
     fn may_be_near(a: usize, b: usize, most: usize) -> bool {
         a.abs_diff(b) <= most
     }
 }
 
-/// The rows `members`, all of them left, and the bound of the search where it has one.
+/// A search among the rows `members`, and its bound if it is not exact.
 pub(super) fn among<'a>(
     ranking: Ranking<'a>,
     mut members: Vec<u32>,

@@ -1,5 +1,6 @@
-//! A few rows are compared in each of a few neighbourhoods, in which rows that are alike are
-//! likely to be near: sorted lists whose taken elements are skipped in near-constant time.
+//! Bounded search: a few rows are compared in each of a few neighbourhoods. A neighbourhood is a
+//! sorted list in which similar rows are likely to be close; removed elements are skipped in
+//! near-constant time.
 
 use gustav_core::Result;
 
@@ -7,22 +8,22 @@ use super::ranked::Ranked;
 use super::{Key, Left, Ranking};
 use crate::orders::min_hash::min_hashes;
 
-// Neighbourhoods by min-hashes, and hashes of each.
+// Number of neighbourhoods by min-hashes, and min-hashes of each.
 const TABLES: u64 = 2;
 const HASHES: usize = 2;
 
 pub(super) struct Neighbourhoods<'a> {
     ranking: Ranking<'a>,
     bound: usize,
-    // Rising rows: the stored neighbourhood.
+    // Rows in ascending order: the stored neighbourhood.
     stored: Ranked<u32>,
-    // The fewest lines first.
+    // Rows by number of lines, the fewest first.
     alone: Ranked<Key>,
     hashed: Vec<Ranked<[u32; HASHES]>>,
 }
 
 impl<'a> Neighbourhoods<'a> {
-    /// `members` rise.
+    /// `members` are ascending.
     pub fn new(ranking: Ranking<'a>, members: Vec<u32>, bound: usize) -> Result<Self> {
         let hashed = |table: u64| Ranked::new(&members, |row| hashes(&ranking, row, table));
         let hashed = (0..TABLES).map(hashed).collect::<Result<_>>()?;

@@ -1,12 +1,13 @@
-//! Rows by a key, of which some are taken: the next one left is found in near-constant time.
+//! Rows sorted by a key, with removal: the next remaining row is found in near-constant time.
 
 use gustav_core::buffer::try_vec;
 use gustav_core::{Result, parallel};
 
 pub(super) struct Ranked<K> {
     rows: Vec<(K, u32)>,
-    // Row k stands at place k + 1; places 0 and `len + 1` are the ends. A place leads to itself
-    // while its row is left, then towards the next place on that side which may be.
+    // Row k is at position k + 1; positions 0 and `len + 1` are the ends. The entry of a position
+    // points to itself while its row remains, then towards the next remaining position on that side
+    // (a union-find forest).
     right: Vec<u32>,
     left: Vec<u32>,
 }
@@ -25,7 +26,7 @@ impl<K: Ord + Copy + Send> Ranked<K> {
         Ok(Ranked { rows, right, left })
     }
 
-    /// Takes out `row`, whose key is `key`.
+    /// Removes `row`, whose key is `key`.
     pub fn remove(&mut self, key: &K, row: u32) {
         if let Ok(at) = self.rows.binary_search(&(*key, row)) {
             self.right[at + 1] = at as u32 + 2;
@@ -33,7 +34,7 @@ impl<K: Ord + Copy + Send> Ranked<K> {
         }
     }
 
-    /// Up to `bound` rows that are left on each side of where `key` would stand.
+    /// Visits up to `bound` remaining rows on each side of the position of `key`.
     pub fn around(&mut self, key: &K, bound: usize, visit: &mut impl FnMut(u32)) {
         let here = self.rows.partition_point(|(k, _)| k < key) as u32;
         let mut position = here;
@@ -52,7 +53,7 @@ impl<K: Ord + Copy + Send> Ranked<K> {
         }
     }
 
-    /// The rows that are left, from the first on, until `enough` says so of one.
+    /// Visits the remaining rows, from the first on, until `enough` returns true for one.
     pub fn until(&mut self, mut enough: impl FnMut(u32) -> bool) {
         let mut position = 1;
         while let Some(row) = self.next(&mut position) {
@@ -62,7 +63,7 @@ impl<K: Ord + Copy + Send> Ranked<K> {
         }
     }
 
-    /// The first row that is left at `position` or after it; `position` becomes the one behind it.
+    /// The first remaining row at `position` or after it; advances `position` past it.
     fn next(&mut self, position: &mut u32) -> Option<u32> {
         let found = find(&mut self.right, *position);
         let (_, row) = self.rows.get(found as usize - 1)?;
@@ -92,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_taken_is_skipped() {
+    fn removed_rows_are_skipped() {
         let mut ranked = Ranked::new(&[0, 1, 2, 3, 4, 5], |row| 10 * row).unwrap();
         assert_eq!(around(&mut ranked, 25, 2), [2, 1, 3, 4]);
         assert_eq!(around(&mut ranked, 30, 9), [2, 1, 0, 3, 4, 5]);

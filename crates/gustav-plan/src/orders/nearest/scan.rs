@@ -1,11 +1,11 @@
-//! Every row that is left is compared, bit mask by bit mask: for matrices with few lines.
+//! Exact search that compares the bit masks of all remaining rows: for matrices with few lines.
 
 use gustav_core::buffer::try_vec;
 use gustav_core::{Result, parallel};
 
 use super::{Key, Left, Ranking};
 
-// Words of masks that are worth a task of their own.
+// Words of masks of one parallel task.
 const TASK: usize = 1 << 16;
 
 pub(super) struct Scan<'a> {
@@ -13,12 +13,12 @@ pub(super) struct Scan<'a> {
     members: Vec<u32>,
     words: usize,
     masks: Vec<u64>,
-    // Places among the members; rows that are taken leave at the next search.
+    // Indices of the remaining members; removed rows are dropped in the next search.
     left: Vec<u32>,
     used: Vec<bool>,
 }
 
-/// Words compared until no row is left.
+/// Words compared until no row remains.
 pub(super) fn cost(ranking: &Ranking<'_>, members: &[u32]) -> u128 {
     (members.len() as u128).pow(2) / 2 * ranking.lines.count().div_ceil(64) as u128
 }
@@ -30,13 +30,13 @@ fn set(mask: &mut [u64], lines: &[u32]) {
 }
 
 impl<'a> Scan<'a> {
-    /// `members` rise.
+    /// `members` are ascending.
     pub fn new(ranking: Ranking<'a>, members: Vec<u32>) -> Result<Self> {
         let words = ranking.lines.count().div_ceil(64).max(1);
         let mut masks = try_vec(members.len().saturating_mul(words), "masks of rows")?;
         masks.resize(members.len() * words, 0);
         parallel::chunks_mut(&mut masks, words, |k, mask| set(mask, ranking.lines_of(members[k])));
-        let mut left = try_vec(members.len(), "rows that are left")?;
+        let mut left = try_vec(members.len(), "remaining rows")?;
         left.extend(0..members.len() as u32);
         let used = vec![false; members.len()];
         Ok(Scan { ranking, members, words, masks, left, used })

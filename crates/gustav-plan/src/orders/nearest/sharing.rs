@@ -1,6 +1,6 @@
-//! Rows that share a line with the one to be followed are found by lists of the rows that read
-//! each line; of all others, the one with the fewest lines is nearest. Exact, and quick where
-//! lines are read by few rows.
+//! Exact search by lists of the rows that read each line: they give the rows that share a line with
+//! the given one; of all others, the one with the fewest lines is nearest. Fast if few rows read
+//! each line.
 
 use gustav_core::buffer::try_vec;
 use gustav_core::{Result, parallel};
@@ -16,7 +16,7 @@ pub(super) struct Lists {
     positions: Vec<u32>,
 }
 
-/// Entries of lists read until no row is left, and the lists. `members` rise.
+/// The number of list entries read until no row remains, and the lists. `members` are ascending.
 pub(super) fn cost(ranking: &Ranking<'_>, members: &[u32]) -> Result<(u128, Lists)> {
     let total = members.iter().map(|row| ranking.lines_of(*row).len()).sum();
     let mut pairs: Vec<(u32, u32)> = try_vec(total, "rows of cache lines")?;
@@ -42,10 +42,10 @@ pub(super) struct Sharing<'a> {
     members: Vec<u32>,
     lists: Lists,
     used: Vec<bool>,
-    // Lines shared with the row to be followed, and who has any.
+    // For each member the lines shared with the given row, and the members that share any.
     shared: Vec<u32>,
     touched: Vec<u32>,
-    // The fewest lines first.
+    // Rows by number of lines, the fewest first.
     alone: Ranked<Key>,
 }
 
@@ -59,7 +59,8 @@ impl<'a> Sharing<'a> {
         Ok(Sharing { ranking, members, lists, used, shared, touched, alone })
     }
 
-    /// Counts what rows that are left share with `row`, by one each line where `count` says so.
+    /// Visits the remaining rows that share a line with `row`; with `count`, counts the lines that
+    /// each shares.
     fn touch(&mut self, row: u32, count: bool) {
         let Lists { lines, starts, ends, positions } = &mut self.lists;
         for line in self.ranking.lines_of(row) {
@@ -74,7 +75,7 @@ impl<'a> Sharing<'a> {
                 end += 1;
                 let shared = &mut self.shared[position as usize];
                 if *shared == 0 {
-                    // The lowest bit marks rows that are touched, whatever they share.
+                    // The lowest bit marks visited rows, even without a count.
                     *shared = 1;
                     self.touched.push(position);
                 }
@@ -105,7 +106,7 @@ impl Left for Sharing<'_> {
             let position = *position as usize;
             visit(self.members[position], self.shared[position] as usize / 2);
         }
-        // Of those that share nothing, the first.
+        // The first of those that share nothing.
         let (members, shared) = (&self.members, &self.shared);
         self.alone.until(|row| {
             let nothing = members.binary_search(&row).is_ok_and(|position| shared[position] == 0);

@@ -3,24 +3,24 @@
 use gustav_core::Result;
 use gustav_core::buffer::try_vec;
 
-/// Words of 4 bytes in a sector, the unit that is loaded, and sectors of a line.
+/// Words of 4 bytes in a sector, the unit of a load, and sectors of a line.
 pub(super) const SECTOR: usize = 8;
 const SECTORS: usize = 4;
-/// Sectors that come from memory at once.
+/// Sectors that are loaded from memory together.
 const FETCHED: usize = 2;
 
-// Cycles of a load that finds its sector in L1, in L2, in neither; lines that L1 holds. Fitted with
-// those of `strip` to matrices of the training sources in `bench/records/gpu-tune-n64.jsonl.zst`.
+// Cycles of a load whose sector is in L1, in L2, in neither; lines that L1 holds. Fitted with those
+// of `strip` to matrices of the training sources in `bench/records/gpu-tune-n64.jsonl.zst`.
 pub(super) const L1: f64 = 35.0;
 const L2: f64 = 440.0;
 const MEMORY: f64 = 930.0;
 const LINES: usize = 996;
 
-// No line, and a sector that is not there.
+// Marks no line, and a sector that is not cached.
 const NONE: u32 = u32::MAX;
 const ABSENT: f32 = -1.0;
 
-/// Neighbours of a line among those that L1 holds, by last use.
+/// Links of a line in the LRU list of L1.
 #[derive(Clone, Copy)]
 struct Links {
     held: bool,
@@ -28,7 +28,7 @@ struct Links {
     older: u32,
 }
 
-/// What is where, over numbered sectors.
+/// The contents of both caches, by sector number.
 pub(super) struct Caches {
     /// When each sector arrives in L1, and in L2.
     l1: Vec<f32>,
@@ -60,7 +60,7 @@ impl Caches {
         })
     }
 
-    /// The time at which a load of `sector` at `now` is answered.
+    /// The time at which a load of `sector` issued at `now` completes.
     pub fn load(&mut self, sector: usize, now: f64) -> f64 {
         self.touch(sector / SECTORS);
         if self.l1[sector] != ABSENT {
@@ -78,7 +78,7 @@ impl Caches {
         at
     }
 
-    /// Makes `line` the newest in L1, which gives up the oldest when it is full.
+    /// Makes `line` the most recently used in L1; evicts the least recently used one if L1 is full.
     fn touch(&mut self, line: usize) {
         if self.newest == line as u32 {
             return;
@@ -119,14 +119,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn loads_are_answered_by_what_holds_the_sector() {
+    fn loads_take_the_latency_of_the_nearest_cache_with_the_sector() {
         let mut caches = Caches::new(8 * LINES).unwrap();
         assert_eq!(caches.load(0, 0.0), MEMORY);
-        // In flight with the first, to L2.
+        // Loaded to L2 together with the first.
         assert_eq!(caches.load(1, 0.0), MEMORY);
         assert_eq!(caches.load(0, 10.0), MEMORY);
         assert_eq!(caches.load(0, 2000.0), 2000.0 + L1);
-        // As many other lines, and the first is in L2 alone.
+        // After as many other lines as L1 holds, the first is in L2 alone.
         for line in 1..=LINES {
             caches.load(line * SECTORS, 3000.0);
         }

@@ -1,10 +1,11 @@
-//! Simulated times of the candidates of the source: unlike its features, they show how load balance and cache
-//! reuse under a row order add up to a time.
+//! Simulated times of the candidates of the row orders study: unlike the study's features, they
+//! combine load balance and cache reuse under a row order into one time.
 //!
-//! Simulated is one CTA of `output-stationary` on a multiprocessor of its own, with cold caches: 32
-//! warps that walk over their rows, each with its chain of loads (order, offsets, indices and
-//! values, B), and what a load finds in L1, in L2 or in memory. All CTAs read the same A at the same
-//! pace, so that one stands for all of them while there are no more than multiprocessors.
+//! The simulation covers one CTA of `output-stationary` on a multiprocessor of its own, with cold
+//! caches: 32 warps that process their rows, each with its chain of dependent loads (order,
+//! offsets, indices and values, B), and for every load whether it hits L1, L2 or memory. All CTAs
+//! read the same A at the same pace, so one represents all of them if there are no more CTAs than
+//! multiprocessors.
 
 mod caches;
 mod strip;
@@ -16,8 +17,8 @@ use super::Candidate;
 use crate::orders::{NO_ROW, Search, WarpShape};
 use crate::{Algorithm, RowOrder};
 
-/// Whether the time of a candidate is simulated: the source's kernel as it is configured by
-/// itself, with rows as stored, those that hold nonzeros alone, or in an order.
+/// Whether the time of a candidate can be simulated: the study's kernel in its default
+/// configuration, with rows as stored, nonempty rows alone, or a row order.
 pub fn simulates(candidate: &Candidate) -> bool {
     let Candidate { algorithm, config, order } = candidate;
     match algorithm {
@@ -27,8 +28,8 @@ pub fn simulates(candidate: &Candidate) -> bool {
     }
 }
 
-/// Cycles that `candidate`, one of those that [`simulates`] names, takes for one column of B,
-/// roughly; values of four bytes.
+/// Estimated cycles of `candidate` for one column of B with values of four bytes; [`simulates`]
+/// must hold for it.
 ///
 /// # Errors
 /// As [`Order::of`](crate::Order::of).
@@ -50,11 +51,11 @@ pub(super) fn cycles<I: Index, O: Index>(
 
 /// The row of each slot.
 enum SlotRows {
-    /// Every row in its own.
+    /// Slot k holds row k.
     Stored(usize),
-    /// The rows that hold nonzeros, which have offsets of their own.
+    /// The nonempty rows, which have offsets of their own.
     Filled(Vec<u32>),
-    /// As an order says.
+    /// By a row order.
     Ordered(RowOrder),
 }
 

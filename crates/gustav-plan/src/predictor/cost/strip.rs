@@ -1,4 +1,4 @@
-//! The warps of one CTA over one strip of C, event by event.
+//! Event simulation of the warps of one CTA that computes one strip of C.
 
 use std::ops::Range;
 
@@ -9,14 +9,14 @@ use super::caches::{Caches, L1, SECTOR};
 
 const WARPS: usize = 32;
 const LANES: usize = 32;
-// Steps of a row whose loads are in flight together, where it has as many: the compiler unrolls.
+// Steps of a row whose loads are in flight together: the compiler unrolls the loop by this much.
 const UNROLLED: usize = 4;
-// Lines of a cache in sectors.
+// Sectors of a cache line.
 const LINE: usize = 4;
 
-// Cycles: of the sum over the lanes and the store of a row, of a step's arithmetic, of the one
-// unit that takes loads for each line they touch, of a slot's bookkeeping, between the starts of
-// two warps, and of the launch. Fitted, see `caches`.
+// Cycles: of the sum over the lanes and the store of a row, of the arithmetic of a step, of the
+// load unit for each line accessed, of the bookkeeping of a slot, between the starts of two warps,
+// and of the launch. Fitted, see `caches`.
 const ROW: f64 = 304.0;
 const STEP: f64 = 82.0;
 const LOAD_UNIT: f64 = 2.5;
@@ -24,7 +24,7 @@ const SLOT: f64 = 18.0;
 const STAGGER: f64 = 2.2;
 const LAUNCH: f64 = 7950.0;
 
-/// What a warp does next.
+/// The next action of a warp.
 #[derive(Clone, Copy)]
 enum Phase {
     Slot,
@@ -37,12 +37,12 @@ struct Warp {
     time: f64,
     phase: Phase,
     slot: usize,
-    /// Nonzeros of the row that are left, and how many of them come next.
+    /// Remaining nonzeros of the row, and how many of them are loaded next.
     left: Range<usize>,
     batch: usize,
 }
 
-/// First sectors of what is read.
+/// First sector of each array.
 struct SectorStarts {
     indices: usize,
     values: usize,
@@ -53,7 +53,7 @@ struct SectorStarts {
 
 impl SectorStarts {
     fn new(cols: usize, nnz: usize, rows: usize, slots: usize) -> Self {
-        // Each begins with a line.
+        // Each array begins at a line.
         let words = |count: usize| (count + 1).div_ceil(SECTOR * LINE) * LINE;
         let indices = words(cols);
         let values = indices + words(nnz);
@@ -140,7 +140,7 @@ pub(super) fn cycles<I: Index, O: Index>(
                     }
                 }
                 let steps = warp.batch.div_ceil(LANES);
-                // The lines of indices and values went through the unit as well.
+                // The lines of indices and values pass through the load unit as well.
                 unit_free = unit_free.max(now) + (lines + 2 * steps) as f64 * LOAD_UNIT;
                 warp.time = answered.max(unit_free + L1) + steps as f64 * STEP;
                 warp.left.start += warp.batch;

@@ -7,7 +7,7 @@ use crate::predictor::{Case, Kind, Model, Table, Training};
 
 /// A row for each matrix.
 pub(super) struct TrainingData {
-    /// Standardised, a column for each input.
+    /// Standardised inputs, a column for each.
     pub(super) inputs: Tensor,
     /// Natural logarithms of milliseconds, or probabilities of a softmax: a column for each candidate.
     pub(super) targets: Tensor,

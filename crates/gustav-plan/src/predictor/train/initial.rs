@@ -3,8 +3,8 @@
 use crate::mix::mix;
 use crate::predictor::{Kind, Layer, Table, Training};
 
-/// Uniform weights whose variance preserves that of the signals (He et al. 2015); the biases of
-/// a regression's outputs are the means of the targets.
+/// Uniform weights whose variance preserves the variance of activations (He et al. 2015); the
+/// biases of a regression's outputs are the means of the targets.
 pub(super) fn layers(table: &Table, training: &Training, inputs: usize) -> Vec<Layer> {
     let mut widths = vec![inputs];
     widths.extend(&training.hidden);

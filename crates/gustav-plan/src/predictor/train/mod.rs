@@ -1,4 +1,4 @@
-//! Training with candle: its tensors, its gradients and its Adam, in whole numbers of passes over
+//! Training with candle's tensors, gradients and Adam optimiser, for a whole number of passes over
 //! the table.
 
 mod data;
@@ -13,14 +13,14 @@ use self::network::Network;
 use super::{Layer, Model, Table, Training};
 use crate::mix::mix;
 
-// Matrices of a step.
+// Batch size: matrices of one optimiser step.
 const BATCH: usize = 16;
 
-/// A model for `device` and `columns`, trained on `table`; `pass` is called after every pass that is
-/// done. The same table and training give the same model on one machine.
+/// A model for `device` and `columns`, trained on `table`; `pass` is called after every pass. The
+/// same table and training give the same model on one machine.
 ///
 /// # Errors
-/// [`Error::Device`] with candle's own words.
+/// [`Error::Device`] with candle's message.
 pub fn train(
     table: &Table,
     training: &Training,
@@ -48,7 +48,7 @@ pub fn train(
     Ok(model)
 }
 
-/// Mean and deviation of the inputs; inputs that do not vary are left out by a deviation of 1.
+/// Mean and deviation of the inputs; inputs that do not vary get a deviation of 1.
 fn standardise(model: &mut Model, table: &Table) {
     let raw: Vec<_> = table.cases().iter().map(|c| model.standardised(&c.inputs)).collect();
     let count = raw.len() as f64;
@@ -69,7 +69,8 @@ fn learn(
 ) -> candle_core::Result<Vec<Layer>> {
     let data = TrainingData::new(table, training, model)?;
     let network = Network::new(&initial::layers(table, training, model.inputs))?;
-    // The loss has the squared weights, as the source's; candle's own decay is another.
+    // The loss includes the squared weights, as in the study; candle's weight decay is decoupled
+    // from the loss, so it is off.
     let params = ParamsAdamW { lr: training.rate, weight_decay: 0.0, ..ParamsAdamW::default() };
     let mut steps = AdamW::new(network.variables(), params)?;
     let count = table.cases().len();

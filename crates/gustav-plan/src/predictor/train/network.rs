@@ -1,4 +1,4 @@
-//! The network in candle's terms, and what its outputs cost.
+//! The network as candle tensors, and its loss.
 
 use candle_core::{D, Device, Result, Tensor, Var};
 use candle_nn::{Linear, Module, ops::log_softmax};
@@ -6,8 +6,8 @@ use candle_nn::{Linear, Module, ops::log_softmax};
 use super::data::TrainingData;
 use crate::predictor::{Kind, Layer, Training};
 
-// The error of a time grows with the time as far as e to this power, then with its logarithm:
-// gradients stay finite.
+// The error of a time is proportional to the time up to e to this power, then to its logarithm, so
+// that gradients stay finite.
 const FAR: f64 = 4.0;
 
 /// Fully connected layers, in f64.
@@ -32,12 +32,12 @@ impl Network {
         Ok(Network { layers: variables.iter().map(linear).collect(), variables })
     }
 
-    /// What is learnt.
+    /// The trainable variables.
     pub(super) fn variables(&self) -> Vec<Var> {
         self.variables.iter().flat_map(|(weights, bias)| [weights.clone(), bias.clone()]).collect()
     }
 
-    /// The layers as they are now.
+    /// The current layers.
     pub(super) fn layers(&self) -> Result<Vec<Layer>> {
         let layer = |(weights, bias): &(Var, Var)| {
             Ok(Layer { weights: weights.to_vec2()?, bias: bias.to_vec1()? })
@@ -73,7 +73,8 @@ impl Network {
 /// Mean of |found − measured| ÷ measured of each row of logarithms.
 fn percentage_error(found: &Tensor, measured: &Tensor) -> Result<Tensor> {
     let apart = (found - measured)?;
-    // A tangent of e^apart where it is near, and of the curve's end beyond.
+    // The tangent of e^apart at `near`, a constant for the gradient: equal to e^apart up to ±`FAR`,
+    // linear beyond.
     let near = apart.clamp(-FAR, FAR)?.detach();
     let ratio = (near.exp()? * ((apart - near)? + 1.0)?)?;
     (ratio - 1.0)?.abs()?.mean_keepdim(1)
@@ -93,7 +94,7 @@ mod tests {
         let slopes = errors.sum_all().and_then(|sum| sum.backward()).expect("slopes");
         let slopes = slopes.get(&found).expect("slopes of the outputs");
         let numbers = |t: &Tensor| t.flatten_all().and_then(|t| t.to_vec1::<f64>()).expect("f64");
-        // Twice and half the time; beyond e^±4 the tangent there goes on.
+        // Twice and half the time; beyond e^±4 the tangent.
         let (most, least) = (FAR.exp(), (-FAR).exp());
         let expected = [0.75, 0.5 * ((3.0 * most - 1.0) + (least + 1.0))];
         let steep = [1.0, -0.25, 0.5 * most, -0.5 * least];

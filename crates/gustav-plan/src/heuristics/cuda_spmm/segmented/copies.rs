@@ -3,19 +3,19 @@
 use super::super::{SKEWED, Tuning};
 use super::facts::{Cut, Facts, PLENTY};
 
-/// Vectors of a row of B from which its rows are copied to shared memory; ...
+/// Least vectors of a row of B with which rows of B are copied to shared memory; ...
 const WIDTH: f64 = 16.0;
-/// ... the same where rows of A are in order, fill the device, ...
+/// ... the same if rows of A are in order, fill the device, ...
 const WIDTH_SHORT: f64 = 8.0;
 /// ... and have fewer nonzeros than this on average.
 const WIDTH_SHORT_MEAN: f64 = 4.5;
-/// Lanes of a row of B where each holds several of its vectors; ...
+/// Lanes for a row of B if each holds several of its vectors; ...
 const TALL_LANES: u32 = 8;
 /// ... twice as many for whole rows of this many vectors of 8-byte values, ...
 const TALL_WIDE: f64 = 64.0;
-/// ... if they fill the device so many times.
+/// ... if they fill the device this many times.
 const TALL_FILL: f64 = 2.0;
-/// Rows in order none of which is longer than this are copied one by one, of 4-byte values.
+/// For rows of 4-byte values in order, none longer than this: rows of B are copied one at a time.
 const SINGLE: usize = 8;
 
 impl Facts<'_> {
@@ -23,15 +23,15 @@ impl Facts<'_> {
         self.listed * self.lanes >= PLENTY * self.full
     }
 
-    /// Whether rows of B are wide enough for copies, or rows of A short and many enough.
+    /// Whether rows of B are wide enough for copies, or rows of A short and numerous enough.
     pub(super) fn may_copy(&self) -> bool {
         let short = self.cut == Cut::InOrder && self.mean < WIDTH_SHORT_MEAN && self.plenty();
         let single = !self.wide && !self.slow_sums;
         self.vectors >= WIDTH || single && short && self.vectors == WIDTH_SHORT
     }
 
-    /// Lanes of a row of B and vectors that each holds, four or three, if no lane is idle and rows are many: fewer
-    /// lanes take fewer load instructions for a row.
+    /// Lanes for a row of B and vectors that each holds, four or three, if no lane is idle and
+    /// there are many rows: fewer lanes need fewer load instructions for a row.
     pub(super) fn tall(&self) -> Option<(u32, u32)> {
         let wide = self.wide && self.vectors % TALL_WIDE == 0.0;
         let lanes = if wide { 2 * TALL_LANES } else { TALL_LANES };
@@ -47,7 +47,7 @@ impl Facts<'_> {
     /// come from memory.
     pub(super) fn copied(&self, tuning: Tuning, far: bool) -> Tuning {
         let in_order = self.cut == Cut::InOrder;
-        // Hubs among the rows are usually hubs among the columns, which stay in L1, but copies bypass it.
+        // Matrices with hub rows usually have hub columns, whose rows of B stay in L1; copies bypass L1.
         let even = self.rows.mean_of_nonzeros() <= SKEWED * self.mean;
         let apart = in_order || far && even;
         if let Some((lanes, tiles)) = self.tall().filter(|_| apart) {

@@ -6,43 +6,44 @@ use super::super::{THREADS, nearest_power, vectors};
 use super::{longest_short_product, microseconds, near, panels_pay};
 use crate::{DeviceProfile, RowLengths};
 
-/// Mean nonzeros of a row from which rows are long: the loads of one row hide each other.
+/// Mean row length from which rows are long: the loads of one row hide each other's latency.
 const LONG: f64 = 28.0;
-/// Largest variation of the row lengths with which rows are taken in order.
+/// Largest coefficient of variation of the row lengths with which rows are taken in order.
 const EVEN: f64 = 0.106;
-/// Short rows are taken in order: below this mean, in nonzeros, ...
+/// Short rows are taken in order: below this mean row length, ...
 const SHORT_MEAN: f64 = 8.06;
 /// ... if none is longer than this, in nonzeros, ...
 const SHORT_LONGEST: usize = 54;
-/// ... and whatever their variation if none is longer than this.
+/// ... and for any variation if none is longer than this.
 const SHORTEST_LONGEST: usize = 8;
-/// Lane groups of rows, in parts of a full device, from which few loads in flight are enough; ...
+/// Lane groups of all rows ÷ lane groups of a full device from which few loads in flight are
+/// enough; ...
 pub(super) const PLENTY: f64 = 4.0;
 /// ... the same for short rows, none of which is longer than [`MANY_LOADS_ROW`].
 const PLENTY_SHORT: f64 = 0.7;
 const MANY_LOADS_ROW: usize = 16;
-/// Longest row, in nonzeros of a subgroup, with which rows that are all resident at once stay whole and in order: a
-/// list of them would only add a dependent load.
+/// Longest row, in nonzeros per subgroup, with which rows that are all resident at once stay whole
+/// and in order: a list would only add a dependent load.
 const RESIDENT_ROW: usize = 44;
-/// Largest part of a full device that such rows take, with one subgroup a row, ...
+/// Largest fraction of a full device that such rows may fill, with one subgroup per row, ...
 const RESIDENT_FILL_ONE: f64 = 0.6;
 /// ... with several, ...
 const RESIDENT_FILL_SEVERAL: f64 = 0.8;
-/// ... and with several where a row of B has 32 vectors.
+/// ... and with several if a row of B has 32 vectors.
 const RESIDENT_FILL_WIDE: f64 = 0.4;
-/// Rows none of which is longer than this, in nonzeros, have one subgroup each.
+/// If no row is longer than this, rows have one subgroup each.
 const SHORTEST_SHARED: usize = 5;
 /// Largest ratio of the longest row to the mean with which long rows stay whole; ...
 const WHOLE: f64 = 1.85;
-/// ... the same where every row has a warp, all resident at once.
+/// ... the same if every row has a warp and all are resident at once.
 const WHOLE_AT_ONCE: f64 = 3.5;
-/// Vectors of a row of B up to which B is small beside A.
+/// Most vectors of a row of B with which B is small compared to A.
 const SLENDER: f64 = 1.0;
-/// Largest part of a full device that a warp for every row takes, if all are to be resident at once.
+/// Largest fraction of a full device that a warp for every row may fill for all to be resident at once.
 const AT_ONCE: f64 = 1.2;
 /// Ratio of the longest row to the mean up to which the load imbalance is mild.
 const MILD: f64 = 8.0;
-/// Nonzeros of a segment in that case.
+/// Nonzeros of a segment if it is mild.
 const MILD_CUT: u32 = 512;
 /// Nonzeros of a segment for every microsecond of the product.
 const CUT: f64 = 1.68;
@@ -50,53 +51,53 @@ const CUT: f64 = 1.68;
 const CUT_SEVERAL: f64 = 1.5;
 /// ... whose segments have at least this many nonzeros.
 const CUT_SEVERAL_LEAST: f64 = 256.0;
-/// Nonzeros, for every microsecond of the product, from which a row is in the head of the list, with several
-/// segments per group or copies of B.
+/// Length, in nonzeros per microsecond of the product, from which a row is in the head of the list,
+/// with several segments per group or copies of B.
 const HEAD: f64 = 0.5;
 /// Upper bound of that length, in nonzeros; ...
 const HEAD_MOST: u32 = 256;
 /// ... the same with copies of B.
 const HEAD_MOST_COPIES: u32 = 64;
-/// How much faster a group is with many loads in flight.
+/// Speedup of a group with many loads in flight.
 const SPEED: f64 = 2.0;
 /// Nonzeros of the shortest segment.
 const SHORTEST: u32 = 32;
-/// Segments of up to this many nonzeros may be as short, with many loads in flight and at most two subgroups: the
-/// fastest products wait for their longest segment. ...
+/// A cut length up to this is reduced to [`SHORTEST`], with many loads in flight and at most two
+/// subgroups: the fastest products wait for their longest segment. ...
 const SHORT: f64 = 38.0;
 /// ... The same for 16-bit values.
 const SHORT_16_BIT: f64 = 42.0;
-/// Ratio to the mean up to which rows stay whole where there are many.
+/// Ratio to the mean up to which rows stay whole if there are many.
 const ORDINARY: f64 = 0.81;
-/// Mean nonzeros of a row above which rows are cut at [`HUGE_ROWS`].
+/// Mean row length above which rows are cut at [`HUGE_ROWS`].
 const HUGE_MEAN: f64 = 1024.0;
 const HUGE_ROWS: u32 = 128;
-/// Threads, in parts of a full device, below which several subgroups share a segment, with 64 columns in f32; ...
+/// Fraction of a full device below which several subgroups share a segment, with 64 columns in f32; ...
 const FILL: f64 = 1.42;
 /// ... the same for whole long rows; ...
 const FILL_LONG: f64 = 1.45;
 /// ... both grow by this factor for rows of B of 64 vectors, ...
 const FILL_WIDE: f64 = 1.2;
-/// ... and with this power of the width of B.
+/// ... and in proportion to the width of B to this power.
 const FILL_WIDTH: f64 = -0.5;
-/// Part of a full device that the subgroups of whole long rows take, from which few loads in flight are enough; ...
+/// If the subgroups of whole long rows fill this fraction of a full device, few loads in flight are enough; ...
 const FILLED: f64 = 1.8;
-/// ... the same for 16-bit values, which are bound by instructions more than by loads.
+/// ... the same for 16-bit values, which are bound by instructions rather than loads.
 const FILLED_16_BIT: f64 = 1.4;
-/// Parts of a full device between which all subgroups are resident with registers for few loads in flight, but not
-/// with those for many.
+/// Lower bound of the fraction of a full device for which all subgroups are resident with the
+/// registers of few loads in flight, but not with those of many.
 const ONE_WAVE_ABOVE: f64 = 0.85;
 const ONE_WAVE_UP_TO: f64 = 1.0;
-/// Largest part of a full device that eight subgroups of every whole row take.
+/// Largest fraction of a full device that eight subgroups per whole row may fill.
 const EIGHT: f64 = 0.625;
 /// Few long rows, which cannot fill the device.
 struct Starved {
-    /// Part of a full device that a warp for every row takes at most.
+    /// Largest fraction of a full device that a warp for every row fills.
     fill: f64,
     /// Least mean nonzeros of a row.
     mean: f64,
 }
-/// Rows like either are cut to fill the device.
+/// Rows that meet either condition are cut to fill the device.
 const STARVED: [Starved; 2] =
     [Starved { fill: 0.25, mean: 1024.0 }, Starved { fill: 0.05, mean: 256.0 }];
 /// Nonzeros of the shortest segment of such rows; ...
@@ -105,33 +106,33 @@ const STARVED_CUT: f64 = 512.0;
 const STARVED_CUT_16_BIT: f64 = 256.0;
 /// ... segments are shorter if that gives every multiprocessor this many.
 const STARVED_SEGMENTS: f64 = 4.0;
-/// Most segments of a row that is cut to fill the device: one group adds them up.
+/// Most segments of a row that is cut to fill the device; one group adds up their sums.
 const PARTS: f64 = 512.0;
-/// Least nonzeros of a segment for each of its subgroups; ...
+/// Least nonzeros of a segment per subgroup; ...
 const LENGTH: f64 = 17.7;
 /// ... the same if all segments are resident at once.
 const LENGTH_AT_ONCE: f64 = 8.8;
 /// Microseconds of a product of 16-bit values below which two subgroups share a segment.
 const QUICK: f64 = 16.0;
-/// Mean nonzeros from which one subgroup takes chunks of two.
+/// Mean row length from which one subgroup takes chunks of two.
 const PLAIN: f64 = 15.0;
-/// Rows of 8-byte values in a list need few loads in flight below this mean, in nonzeros, ...
+/// Rows of 8-byte values in a list take few loads in flight below this mean row length, ...
 const WIDE_MANY_LOADS_MEAN: f64 = 5.0;
 /// ... or from so many microseconds of the product on.
 const WIDE_MANY_LOADS_US: f64 = 16.0;
-/// Such rows are cut at this part of the usual length, ...
+/// Such rows are cut at this fraction of the usual length, ...
 const WIDE_CUT: f64 = 0.5;
 /// ... for every panel of so many vectors.
 const WIDE_CUT_PANEL: f64 = 64.0;
-/// Vectors of such rows of B up to which two subgroups share a long row.
+/// Most vectors of a row of B, for 8-byte values, with which two subgroups share a long row.
 const WIDE_SHARED: f64 = 32.0;
-/// Part of a full device up to which all subgroups of whole long rows of 8-byte values are resident with registers
-/// for many loads in flight, ...
+/// Largest fraction of a full device with which all subgroups of whole long rows of 8-byte values
+/// are resident with the registers of many loads in flight, ...
 const WIDE_FITS: f64 = 0.625;
 /// ... for rows of B of up to this many vectors.
 const WIDE_FITS_VECTORS: f64 = 16.0;
-/// Rows of 16-bit values are uneven if the mean row length over the nonzeros is more than this many times that over
-/// the rows, ...
+/// Rows of 16-bit values are uneven if the mean over the nonzeros of their row's length exceeds
+/// this many times the mean row length, ...
 const UNEVEN: f64 = 15.0;
 /// ... and the latter is below this: many threads then gain more than many loads in flight.
 const UNEVEN_MEAN: f64 = 4.0;
@@ -139,19 +140,19 @@ const UNEVEN_MEAN: f64 = 4.0;
 const HUBS: f64 = 100.0;
 /// Nonzeros of a segment of a hub.
 const HUB_CUT: u32 = 64;
-/// Columns of 4-byte values that are read one by one, at most, with which lanes hold so few that registers allow more
-/// threads; ...
+/// Most columns of 4-byte values, read one at a time, with which lanes hold so few sums that
+/// registers allow more threads; ...
 const RAGGED: usize = 80;
 /// ... the same for columns that are read in pairs.
 const RAGGED_PAIRS: usize = 48;
-/// Nonzeros at which long rows of 16-bit values are cut that warps share.
+/// Nonzeros at which long rows of 16-bit values are cut if warps share them.
 const SHARED_CUT: u32 = 256;
-/// Least vectors of a row of B for several segments per group, half as many where the product takes long; ...
+/// Least vectors of a row of B for several segments per group, half as many if the product takes long; ...
 pub(super) const SEVERAL_WIDTH: f64 = 16.0;
 /// ... the same for long rows.
 const SEVERAL_WIDTH_LONG: f64 = 64.0;
-/// Microseconds of a product of 4-byte values, including B and C moved once, from which short rows of half as many
-/// vectors have several segments per group; ...
+/// Microseconds of a product of 4-byte values, including moving B and C once, from which half as
+/// many vectors are enough for short rows; ...
 const LASTING_US: f64 = 65.0;
 /// ... the same for long rows ...
 const LASTING_LONG_US: f64 = 85.0;
@@ -173,9 +174,9 @@ const PAIRED_ABOVE: f64 = 16.0;
 const PAIRED_UP_TO: f64 = 32.0;
 /// ... and from so many microseconds of the product on.
 const PAIRED_US: f64 = 45.0;
-/// Bytes per second that memory moves, roughly.
+/// Approximate memory bandwidth in bytes per second.
 const MOVED: f64 = 4.2e12;
-/// Vectors of the widest panel with several segments per group, two a lane.
+/// Vectors of the widest panel with several segments per group, two per lane.
 const SEVERAL_PANEL: u64 = 32;
 
 /// How rows become segments.
@@ -185,11 +186,11 @@ pub(super) enum Cut {
     InOrder,
     /// Whole, long ones first.
     Whole,
-    /// At a fixed length that few rows reach.
+    /// Cut at a fixed length that few rows reach.
     Mild,
-    /// To fill the device, which a few rows of thousands do not.
+    /// Cut to fill the device, which a few rows of thousands of nonzeros would not.
     Starved,
-    /// By the estimated time of the product.
+    /// Cut at a length proportional to the estimated time of the product.
     Timed,
 }
 
@@ -210,7 +211,8 @@ pub(super) struct Facts<'a> {
     /// Vectors of 16 bytes in a row of B, and lanes if each holds two.
     pub(super) vectors: f64,
     pub(super) lanes: f64,
-    /// Values of 8 bytes, which fill registers; values of 2 bytes, which take more instructions.
+    /// Whether values have 8 bytes, which take more registers; whether they have 2 bytes, which
+    /// take more instructions.
     pub(super) wide: bool,
     pub(super) slow_sums: bool,
     long: bool,
@@ -278,7 +280,7 @@ impl<'a> Facts<'a> {
         self.long && self.vectors <= 16.0 && alike && self.warps <= AT_ONCE * self.full
     }
 
-    /// Whether rows have about one length.
+    /// Whether rows have similar lengths.
     fn alike(&self) -> bool {
         self.rows.variation() < EVEN
     }
@@ -327,7 +329,7 @@ impl<'a> Facts<'a> {
         f64::from(cut)
     }
 
-    /// Number of segments, and nonzeros of those that hold most of the matrix.
+    /// Number of segments, and the length of those that hold most of the matrix.
     fn segments(&self) -> (f64, f64) {
         if self.whole() {
             return (self.listed, self.mean);
@@ -359,7 +361,7 @@ impl<'a> Facts<'a> {
         let fill = if self.vectors >= 64.0 { FILL_WIDE * fill } else { fill };
         let least = if self.at_once() { LENGTH_AT_ONCE } else { LENGTH };
         let mut subgroups = 1;
-        // Eight that are not all resident at once wait for each other.
+        // Eight subgroups per row pay only if all of them are resident at once.
         let fits = |subgroups: u32| {
             subgroups < 8 || segments * self.lanes * f64::from(subgroups) <= EIGHT * self.full
         };
@@ -384,13 +386,14 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// Whether 16-bit rows are short but for a few.
+    /// Whether all but a few rows of 16-bit values are short.
     pub(super) fn uneven(&self) -> bool {
         let skewed = self.rows.mean_of_nonzeros() > UNEVEN * self.mean;
         self.slow_sums && self.mean < UNEVEN_MEAN && skewed
     }
 
-    /// Whether a short product of 16-bit values has rows that are neither short nor long, with a subgroup each.
+    /// Whether this is a short product of 16-bit values with rows that are neither short nor long and have one
+    /// subgroup each.
     fn is_plain(&self, subgroups: u32) -> bool {
         let ordinary = subgroups == 1 && self.mean >= PLAIN && !self.long;
         self.slow_sums
@@ -406,8 +409,8 @@ impl<'a> Facts<'a> {
         self.slow_sums && self.short_product && self.vectors <= 16.0 && hubs
     }
 
-    /// Whether lanes read short rows in order value by value or in pairs and hold few of them: many threads then hide
-    /// the latency of the loads.
+    /// Whether lanes read short rows in order one value or one pair at a time and hold few of them:
+    /// more threads then hide the latency of the loads.
     pub(super) fn ragged(&self) -> bool {
         let columns = self.problem.columns;
         let few = match columns % 4 {
@@ -419,7 +422,7 @@ impl<'a> Facts<'a> {
         single && self.cut == Cut::InOrder && self.mean < SHORT_MEAN
     }
 
-    /// Whether listed short rows of 8-byte values need few loads in flight: many threads have as many together.
+    /// Whether listed short rows of 8-byte values take few loads in flight: more threads have as many together.
     pub(super) fn wide_list(&self, subgroups: u32) -> bool {
         let lasts = self.mean < WIDE_MANY_LOADS_MEAN || self.microseconds >= WIDE_MANY_LOADS_US;
         self.wide && self.cut == Cut::Timed && subgroups == 1 && !self.long && lasts
@@ -445,8 +448,8 @@ impl<'a> Facts<'a> {
         long && subgroups > 2 && self.vectors == 16.0
     }
 
-    /// Nonzeros of A at once with many loads in flight: fewer for 16-bit values, which fill registers when they are
-    /// widened, unless a few long rows dominate.
+    /// Nonzeros of A loaded together with many loads in flight: fewer for 16-bit values, which take
+    /// more registers when they are widened, unless a few long rows dominate.
     pub(super) fn in_flight(&self, subgroups: u32) -> u32 {
         let light = match subgroups {
             1 => self.mean >= PLAIN && !self.long,
@@ -481,7 +484,7 @@ impl<'a> Facts<'a> {
 
     /// Whether a lane has many loads in flight.
     pub(super) fn many_loads(&self, subgroups: u32) -> bool {
-        // Rows that fill the device need none of that.
+        // Rows that fill the device need few loads in flight.
         let short = self.mean < SHORT_MEAN && self.rows.max() <= MANY_LOADS_ROW;
         let part = if short { PLENTY_SHORT } else { PLENTY };
         let plenty = self.cut == Cut::InOrder && self.listed * self.lanes >= part * self.full;
@@ -510,23 +513,23 @@ impl<'a> Facts<'a> {
         listed && subgroups == 1 && self.may_take_several() && self.vectors >= least
     }
 
-    /// Whether a product of values other than 16-bit ones takes so many microseconds, B and C moved once
-    /// included.
+    /// Whether a product of values other than 16-bit ones takes at least `least` microseconds,
+    /// including moving B and C once.
     fn lasts(&self, least: f64) -> bool {
         let row = (self.problem.columns * self.problem.dtype.bytes()) as f64;
         let moved = (self.problem.inner() as f64 + self.listed) * row / MOVED * 1e6;
         !self.slow_sums && self.microseconds + moved >= least
     }
 
-    /// Whether long rows have several segments per group although rows of B have few vectors.
+    /// Whether long rows take several segments per group although rows of B have few vectors.
     fn several_long_segments(&self) -> bool {
         let rows = self.long && self.mean <= LASTING_LONG_MEAN;
         let few = (SEVERAL_WIDTH / 2.0..=LASTING_LONG_VECTORS).contains(&self.vectors);
         rows && few && self.lasts(LASTING_LONG_US)
     }
 
-    /// Whether two subgroups share cut long rows of 4-byte values where one would do: more rows are in flight at once,
-    /// which reuse each other's rows of B in L1.
+    /// Whether two subgroups share cut long rows of 4-byte values although one would suffice: the
+    /// rows in flight then reuse each other's rows of B in L1.
     pub(super) fn paired(&self, subgroups: u32) -> bool {
         let whole = self.vectors.fract() == 0.0 && self.mean <= HUGE_MEAN;
         let width = self.vectors > PAIRED_ABOVE && self.vectors <= PAIRED_UP_TO && whole;
@@ -539,8 +542,8 @@ impl<'a> Facts<'a> {
             && !self.several_segments(subgroups)
     }
 
-    /// Whether several segments per group of 16-bit values run with many threads and few loads in flight each, as
-    /// widened values fill registers.
+    /// Whether several segments per group of 16-bit values run with many threads and few loads in
+    /// flight each, because widened values take more registers.
     pub(super) fn several_by_many_threads(&self) -> bool {
         let lasts = self.microseconds >= CROWDED_US && self.vectors <= CROWDED_VECTORS;
         self.slow_sums && self.cut == Cut::Timed && lasts
@@ -549,7 +552,8 @@ impl<'a> Facts<'a> {
     /// Whether several segments per group are possible: rows of B are whole vectors, less than a quarter of a panel's
     /// lanes are idle, and values leave registers for the loads in flight.
     pub(super) fn may_take_several(&self) -> bool {
-        // A third vector a lane would not fit, and idle lanes cost more than several segments gain.
+        // A third vector per lane would not fit in registers, and idle lanes cost more than several
+        // segments gain.
         let panel = (self.vectors as u64).next_power_of_two().min(SEVERAL_PANEL);
         let idle = (self.vectors as u64).next_multiple_of(panel) as f64 - self.vectors;
         !self.wide && self.vectors.fract() == 0.0 && 3.0 * idle < self.vectors
@@ -604,7 +608,7 @@ impl<'a> Facts<'a> {
         if self.cut == Cut::Starved {
             32 / subgroups
         } else if self.mean > HUGE_MEAN && wide_rows && subgroups == 1 {
-            // A few rows: panels make more of them.
+            // With few rows, narrower panels make more work items.
             (self.vectors / 8.0).clamp(2.0, 16.0) as u32
         } else if self.cut == Cut::InOrder
             && !many_loads

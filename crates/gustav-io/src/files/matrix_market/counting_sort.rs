@@ -16,16 +16,16 @@ pub(super) struct Triples<T: Scalar, I: Index> {
     pub cols: Buffer<I>,
     /// `None` when all are 1.
     pub values: Option<Buffer<T>>,
-    /// Rows never go down.
+    /// Whether rows never decrease.
     pub sorted: bool,
 }
 
-/// What the mirror image of an entry below or above the diagonal holds.
+/// The value of the mirror image of an entry off the diagonal.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Mirror {
     /// The entry's value.
     Same,
-    /// The entry's value negated; it has been checked that it can be.
+    /// The entry's value negated; it was checked that this does not overflow.
     Negated,
 }
 
@@ -44,7 +44,7 @@ pub(super) fn csr<T: Scalar, I: Index, O: Index>(
             Some(values) => values,
             None => pattern::ones(stored)?,
         };
-        // SAFETY: the rows go up, the offsets count them, and the indices were checked.
+        // SAFETY: rows never decrease, the offsets count them, and the indices were checked.
         return Ok(unsafe { Csr::new_unchecked(nrows, ncols, offsets, triples.cols, values) });
     }
     let parts = Parts::new(nrows, stored, mirror.is_some());
@@ -86,7 +86,7 @@ pub(super) fn csr<T: Scalar, I: Index, O: Index>(
     }
 }
 
-/// A run of entries, as they are or mirrored, that one task counts and places.
+/// Consecutive entries, as they are or mirrored, that one task counts and places.
 struct Part {
     entries: Range<usize>,
     mirrored: bool,
@@ -98,7 +98,8 @@ struct Parts {
 
 impl Parts {
     fn new(nrows: usize, stored: usize, mirrored: bool) -> Self {
-        // Every part keeps a count per row: no more parts than entries per row.
+        // Every part has a count per row, so there are at most as many parts as mean entries per
+        // row.
         let parts = parallel::threads().min(stored / nrows.max(1) + 1).min(64);
         let cut = |p: usize| (stored as u128 * p as u128 / parts as u128) as usize;
         let half =
@@ -142,21 +143,22 @@ fn count<T: Scalar, I: Index, O: Index>(
         }
         offsets[row + 1] = O::truncate(sum);
     }
-    // A count never passes `stored`, which fits; only the sum of both halves may not.
+    // A count is at most `stored`, which fits; only the sum of both halves may not.
     O::try_from_usize(sum, "entries after expanding symmetry")?;
     Ok((counts, offsets))
 }
 
-/// Row offsets of rows that never go down.
+/// Row offsets of triples whose rows never decrease.
 fn offsets_of_sorted<I: Index, O: Index>(nrows: usize, rows: &[I]) -> Result<Buffer<O>> {
     let mut offsets = Buffer::<O>::uninit(nrows.saturating_add(1), "row offsets")?;
     let to = offsets.shared();
-    // Entry k opens all rows after that of entry k - 1, up to its own.
+    // Entry k begins all rows after that of entry k - 1, up to its own.
     let open = |k: usize| {
         let after = if k == 0 { 0 } else { rows[k - 1].to_usize() + 1 };
         let until = if k == rows.len() { nrows } else { rows[k].to_usize() };
         for row in after..=until {
-            // SAFETY: rows go up, so each of 0..=nrows is opened by one entry (or by the end).
+            // SAFETY: rows never decrease, so each of 0..=nrows is begun by one entry (or by the
+            // end).
             unsafe { to.put(row, O::truncate(k)) };
         }
     };

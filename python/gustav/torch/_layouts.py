@@ -1,0 +1,67 @@
+"""Tensors as the module takes them: vectors and matrices, of which one may hold a batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import Tensor
+
+# The export without the checks of Tensor.__dlpack__, which operators have no use for: gradients are recorded
+# above them.
+to_dlpack: Callable[[Tensor], Any] = torch.utils.dlpack.to_dlpack  # type: ignore[attr-defined]
+
+
+def exported(t: Tensor) -> Any:
+    """A tensor as the module takes it, copied where no layout with a leading dimension expresses it."""
+    if not t.is_contiguous() and not _has_layout(t):
+        t = t.contiguous()
+    return to_dlpack(t)
+
+
+def _has_layout(t: Tensor) -> bool:
+    if t.ndim != 2:
+        return False
+    (rows, columns), (of_row, of_column) = t.shape, t.stride()
+    return (of_column == 1 and of_row >= columns) or (of_row == 1 and of_column >= rows)
+
+
+def rows(t: Tensor) -> Any:
+    """Rows × columns, or rows × heads × columns, as a row-major matrix of all heads."""
+    return to_dlpack(row_major(as_one(t.transpose(0, 1)) if t.ndim == 3 else t))
+
+
+def row_major(t: Tensor) -> Tensor:
+    """A matrix whose rows are packed, copied where they are not."""
+    return t if t.stride(1) == 1 and t.stride(0) >= t.shape[1] else t.contiguous()
+
+
+def of_nonzeros(bias: Tensor | None) -> tuple[Any, str] | None:
+    """Values of nonzeros, or of nonzeros × heads, and their order."""
+    if bias is None:
+        return None
+    if bias.ndim == 1:
+        return exported(bias), "shared"
+    if bias.T.is_contiguous():
+        return to_dlpack(flat(bias.T)), "head_major"
+    return to_dlpack(flat(bias)), "nonzero_major"
+
+
+def flat(t: Tensor) -> Tensor:
+    return t if t.ndim == 1 else t.reshape(-1)
+
+
+def as_one(t: Tensor, batches: tuple[int, ...] = ()) -> Tensor:
+    """A batch of matrices as one matrix, side by side in its columns or one above the other in its rows.
+
+    A matrix without a batch is repeated for each of `batches`, as the module takes as many as there are.
+    """
+    if t.ndim == 2:
+        if not batches:
+            return t
+        t = t.expand(*batches, -1, -1)
+    beside = t.stride(0) == t.shape[2] * t.stride(2)
+    one = t.transpose(0, 1).flatten(1) if beside else t.flatten(0, 1)
+    # On a GPU batches are of row-major matrices.
+    return row_major(one) if t.is_cuda else one

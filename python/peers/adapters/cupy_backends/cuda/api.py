@@ -1,0 +1,4 @@
+from types import SimpleNamespace
+
+driver = SimpleNamespace()
+runtime = SimpleNamespace(is_hip=False)

@@ -1,0 +1,3 @@
+from . import matmul
+
+__all__ = ["matmul"]

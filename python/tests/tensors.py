@@ -1,0 +1,35 @@
+"""Patterns and tensors that the tests of PyTorch share, on PyTorch's default device."""
+
+import pytest
+import torch
+from torch.autograd import gradcheck, gradgradcheck
+
+import gustav.torch as gt
+
+F64 = torch.float64
+DEVICES = [
+    "cpu",
+    pytest.param(
+        "cuda", marks=pytest.mark.skipif(not torch.cuda.is_available(), reason="there is no CUDA device")
+    ),
+]
+
+
+def made(rows, columns, density=0.4, dtype=F64):
+    """A pattern, its values with gradients, and the matrix."""
+    generator = torch.Generator("cpu").manual_seed(rows * 100 + columns)
+    full = torch.randn(rows, columns, generator=generator, dtype=dtype, device="cpu")
+    full *= torch.rand(rows, columns, generator=generator, device="cpu") < density
+    full = full.to(torch.get_default_device())
+    t = full.to_sparse_csr()
+    return gt.Pattern.from_sparse(t), t.values().clone().requires_grad_(), full
+
+
+def random(*shape, dtype=F64):
+    generator = torch.Generator("cpu").manual_seed(sum(shape))
+    t = torch.randn(*shape, generator=generator, dtype=dtype, device="cpu")
+    return t.to(torch.get_default_device()).requires_grad_()
+
+
+def checked(f, *inputs):
+    return gradcheck(f, inputs) and gradgradcheck(f, inputs)
