@@ -24,7 +24,7 @@ mod words;
 pub use communicator::{Communicator, Request, Tag};
 pub use device::Device;
 pub use explain::Explanation;
-pub use gustav_cpu::Options;
+pub use gustav_cpu::{Options, SddmmCall};
 pub use in_process::InProcess;
 pub use local::DistScalar;
 pub use matrix::{DistCsr, DistDense, DistPattern};
