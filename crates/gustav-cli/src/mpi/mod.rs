@@ -1,5 +1,6 @@
 //! Products over the ranks of an MPI job: the verbs with `--mpi`.
 
+mod forecast;
 mod job;
 mod parts;
 mod plan;
@@ -12,6 +13,7 @@ use clap::Args;
 use clap::builder::TypedValueParser;
 use gustav_mpi::Communication;
 
+pub use forecast::{Forecast, Ranks, forecast};
 pub use job::launched_rank;
 pub use plan::{Plan, plan};
 pub use sddmm::{Sddmm, sddmm};
@@ -27,9 +29,9 @@ fn communications() -> impl TypedValueParser<Value = Communication> {
 pub struct Ranked {
     /// Multiply over all ranks of the MPI job that this is part of, each with a share of the rows, on CPUs: mpirun -n 4
     /// gustav ... --mpi. An MPI is needed, such as that of pip install mpich
-    #[arg(long)]
+    #[arg(long, group = "over-ranks")]
     pub mpi: bool,
-    /// What ranks send each other, with --mpi (spmm, spmv; the fewest bytes unless given)
-    #[arg(long, value_name = "WHAT", requires = "mpi", value_parser = communications())]
+    /// What ranks send each other, with --mpi (spmm, spmv; whatever needs the fewest bytes unless given)
+    #[arg(long, value_name = "WHAT", requires = "over-ranks", value_parser = communications())]
     pub communication: Option<Communication>,
 }

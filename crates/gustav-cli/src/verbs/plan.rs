@@ -45,6 +45,8 @@ pub struct Args {
     #[command(flatten)]
     ranked: Ranked,
     #[command(flatten)]
+    ranks: mpi::Ranks,
+    #[command(flatten)]
     printing: Printing,
 }
 
@@ -73,6 +75,19 @@ struct Report {
 pub fn run(args: &Args) -> Result {
     check(args)?;
     at_least_one("calls", args.calls)?;
+    if !args.ranks.mpi_ranks.is_empty() {
+        return mpi::forecast(&mpi::Forecast {
+            file: &args.file,
+            operation: args.operation,
+            columns: args.columns.unwrap_or(1),
+            seed: args.seed,
+            types: &args.types,
+            choice: &args.choice,
+            ranks: &args.ranks,
+            ranked: args.ranked,
+            printing: args.printing,
+        });
+    }
     if args.ranked.mpi {
         return mpi::plan(&mpi::Plan {
             file: &args.file,

@@ -168,3 +168,63 @@ fn printed_keys_over_ranks_and_documented_keys_agree() {
         assert_eq!(printed(&job(&folder, 2, line)), keys, "{line}");
     }
 }
+
+#[test]
+fn ranks_that_are_not_run_are_counted() {
+    let folder = Folder::new();
+    let line = "plan gen:uniform:600x300,5 --columns 8 --dtype f64 --mpi-ranks 1,4,16";
+    let report = folder.json(&format!("{line} --rate 1e9 --latency 0 --bandwidth 1e9 --json"));
+    let (page, with) = (page(), &[][..]);
+    assert_eq!(printed(&report), documented(&page, "plan --mpi-ranks", with));
+    let forecasts = report["forecasts"].as_array().expect("lines");
+    let of = |ranks: u64, sent: &str| {
+        let found = forecasts.iter().find(|f| f["ranks"] == ranks && f["communication"] == sent);
+        found.unwrap_or_else(|| panic!("{sent} on {ranks} ranks: {report}"))
+    };
+    assert_eq!(of(1, "cheapest")["bytes"], 0);
+    // Rows of B of 64 bytes, all but its own to every rank.
+    for ranks in [4, 16] {
+        assert_eq!(of(ranks, "all of B to all")["bytes"], 300 * 64 * (ranks - 1));
+        let cheapest = of(ranks, "cheapest")["bytes"].as_u64();
+        assert!(cheapest <= of(ranks, "rows-of-b")["bytes"].as_u64());
+        assert!(cheapest <= of(ranks, "partial-rows-of-c")["bytes"].as_u64());
+    }
+    // Two copies: half as much of B, and two copies of C to sum.
+    assert_eq!(of(4, "1.5D, 2 copies")["bytes"], 300 * 64 + 2 * 600 * 64);
+    // One rank computes, and nothing else.
+    let one = of(1, "rows-of-b");
+    let nonzeros = report["nnz"].as_f64().expect("a number");
+    assert_eq!(one["execute_ms"].as_f64(), Some(nonzeros * 8.0 / 1e9 * 1e3));
+    assert_eq!((&one["efficiency"], &one["limit"]), (&1.0.into(), &"nothing".into()));
+    for (line, words) in [
+        ("plan gen:grid5:9x9 --columns 4 --mpi-ranks 4,0", "at least 1"),
+        ("plan gen:grid5:9x9 --operation spgemm --mpi-ranks 4", "--mpi --operation spgemm"),
+        ("plan gen:grid5:9x9 --columns 4 --mpi-ranks 4 --bandwidth 0", "more than 0"),
+        ("plan gen:grid5:9x9 --columns 4 --mpi-ranks 4 --mpi", "cannot be used with"),
+        ("spmm gen:grid5:9x9 --columns 4 --communication cheapest", "--mpi"),
+    ] {
+        let message = folder.error(line);
+        assert!(message.contains(words), "{line}: {message}");
+    }
+}
+
+#[test]
+#[ignore = "needs mpiexec, as of pip install mpich"]
+fn ranks_send_what_was_counted() {
+    let folder = Folder::new();
+    for (matrix, options) in [
+        ("gen:rmat:8,6", ""),
+        ("gen:rmat:8,6", "--transpose --dtype f16"),
+        ("gen:uniform:300x170,5", "--communication partial-rows-of-c"),
+    ] {
+        let line = format!("plan {matrix} --columns 9 {options}");
+        let counted = folder.json(&format!("{line} --mpi-ranks 4 --json"));
+        let lines = counted["forecasts"].as_array().expect("lines");
+        let sent = job(&folder, 4, &line);
+        let same = |f: &&Value| f["communication"] == sent["communication"];
+        let counted = lines.iter().find(same).expect("the same communication");
+        assert_eq!(counted["bytes"], sent["sent_bytes"], "{line}");
+        assert_eq!(counted["messages"], sent["messages"], "{line}");
+        assert_eq!(counted["imbalance"], sent["imbalance"], "{line}");
+    }
+}
