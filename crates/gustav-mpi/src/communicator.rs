@@ -30,6 +30,12 @@ pub unsafe trait Communicator: Send + Sync {
     /// What connects the ranks, in a few words.
     fn description(&self) -> String;
 
+    /// The name of the host that this rank is on: ranks with equal names share one. Without a name, every rank is taken
+    /// to be on a host of its own.
+    fn host(&self) -> String {
+        String::new()
+    }
+
     /// The largest message in bytes, at least 1; longer ones are sent in several.
     fn message_limit(&self) -> usize;
 
@@ -101,4 +107,8 @@ pub enum Tag {
     Operands = 2,
     /// Partial rows of a result.
     Partial = 3,
+    /// Operands that are to be passed on to ranks of the same host.
+    Relayed = 4,
+    /// Operands that are passed on.
+    PassedOn = 5,
 }

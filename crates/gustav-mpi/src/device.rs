@@ -14,18 +14,26 @@ use crate::{Communication, DistPattern, DistScalar, SddmmPlan, SpgemmPlan, SpmmP
 pub struct Device {
     pub(crate) options: Options,
     pub(crate) communication: Communication,
+    pub(crate) one_level: bool,
 }
 
 impl Device {
     /// The CPU, with the threads, the chooser and the instruction set of `options`.
     pub fn cpu(options: Options) -> Self {
-        Device { options, communication: Communication::default() }
+        Device { options, ..Device::default() }
     }
 
     /// Sets what ranks send each other, else the cheapest.
     #[must_use]
     pub fn communication(self, communication: Communication) -> Self {
         Device { communication, ..self }
+    }
+
+    /// Sets whether a row of B that several ranks of another host need crosses the network once, to one of them that
+    /// passes it on, which is the default, or once for each of them.
+    #[must_use]
+    pub fn two_levels(self, two: bool) -> Self {
+        Device { one_level: !two, ..self }
     }
 }
 
@@ -86,6 +94,7 @@ pub(crate) fn arguments<I: Index, O: Index>(
         ("transposed A", yes(problem.transpose_a)),
         ("deterministic", yes(problem.deterministic)),
         ("communication", device.communication.name().into()),
+        ("two levels", yes(!device.one_level)),
         ("partition of rows", pattern.rows().description()),
         ("partition of columns", pattern.columns().description()),
     ]

@@ -73,6 +73,11 @@ impl Exchange {
         (bytes.sum(), self.outgoing.len() as u64)
     }
 
+    /// Bytes of outgoing messages to the ranks that `is` accepts.
+    pub fn bytes_to(&self, is: impl Fn(usize) -> bool) -> u64 {
+        self.outgoing.iter().filter(|m| is(m.peer)).map(|m| m.bytes.len() as u64).sum()
+    }
+
     /// Bytes of all incoming messages.
     pub fn incoming_bytes(&self) -> u64 {
         self.incoming.iter().map(|m| m.bytes.len() as u64).sum()

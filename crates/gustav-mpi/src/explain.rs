@@ -41,6 +41,13 @@ impl Display for Explanation {
             )?,
             _ => writeln!(f, "           all to all: {} bytes", volume.oblivious_bytes)?,
         }
+        let (network, direct) = (volume.network_bytes, volume.direct_network_bytes);
+        if network < direct {
+            writeln!(
+                f,
+                "network    {network} bytes between hosts, {direct} if no rank passed on rows of B"
+            )?;
+        }
         writeln!(
             f,
             "balance    most nonzeros of a rank {:.3} x the mean, most bytes {:.3} x",

@@ -5,8 +5,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use gustav_core::{Error, Result};
 
-use crate::Ranks;
 use crate::communicator::{Communicator, Request, Tag};
+use crate::{Hosts, Ranks};
 
 /// A rank that is a thread of this process: for programs that run on one machine, and for tests.
 ///
@@ -14,6 +14,7 @@ use crate::communicator::{Communicator, Request, Tag};
 #[derive(Debug)]
 pub struct InProcess {
     rank: usize,
+    host: String,
     group: Arc<Group>,
     requests: Mutex<Requests>,
 }
@@ -58,11 +59,17 @@ struct Receive {
 unsafe impl Send for Receive {}
 
 impl InProcess {
-    /// `size` ranks, in order, that send messages of up to `limit` bytes.
-    fn group(size: usize, limit: usize) -> Vec<InProcess> {
+    /// The ranks of `hosts`, in order, that send messages of up to `limit` bytes.
+    fn group(hosts: &Hosts, limit: usize) -> Vec<InProcess> {
+        let size = hosts.ranks();
         let (state, changed) = (Mutex::default(), Condvar::new());
         let group = Arc::new(Group { size, limit: limit.max(1), state, changed });
-        let rank = |rank| InProcess { rank, group: group.clone(), requests: Mutex::default() };
+        let rank = |rank| InProcess {
+            rank,
+            host: format!("host {}", hosts.of(rank)),
+            group: group.clone(),
+            requests: Mutex::default(),
+        };
         (0..size).map(rank).collect()
     }
 
@@ -149,6 +156,10 @@ unsafe impl Communicator for InProcess {
             1 => "one rank".into(),
             size => format!("{size} threads of one process"),
         }
+    }
+
+    fn host(&self) -> String {
+        self.host.clone()
     }
 
     fn message_limit(&self) -> usize {
@@ -263,6 +274,11 @@ impl Ranks {
 
     /// The same with messages of at most `limit` bytes, at least 1: longer ones are sent in several, as over MPI.
     pub fn in_process_with_limit(size: usize, limit: usize) -> Vec<Self> {
-        InProcess::group(size.max(1), limit).into_iter().map(Ranks::new).collect()
+        Self::in_process_on(&Hosts::of_consecutive(size.max(1), size), limit)
+    }
+
+    /// The same as if they were on `hosts`: what they send each other is what they would send there.
+    pub fn in_process_on(hosts: &Hosts, limit: usize) -> Vec<Self> {
+        InProcess::group(hosts, limit).into_iter().map(Ranks::new).collect()
     }
 }

@@ -55,9 +55,15 @@ impl Partition {
     /// The rows of a whole pattern over `ranks` ranks, at least one, so that each has as nearly as possible the same
     /// number of nonzeros and row starts.
     pub fn balanced<I: Index, O: Index>(pattern: &PatternView<'_, I, O>, ranks: usize) -> Self {
-        let (ranks, rows) = (ranks.max(1), pattern.nrows());
+        Self::of_row_offsets(pattern.offsets(), ranks)
+    }
+
+    /// The same of a pattern with these row offsets.
+    pub fn of_row_offsets<O: Index>(row_offsets: &[O], ranks: usize) -> Self {
+        let (ranks, rows) = (ranks.max(1), row_offsets.len().saturating_sub(1));
         // A row counts as well: empty ones cost a write of C.
-        let items = |row: usize| pattern.offsets()[row].to_usize() as u128 + row as u128;
+        let start = |row: usize| row_offsets.get(row).map_or(0, |o| o.to_usize());
+        let items = |row: usize| start(row) as u128 + row as u128;
         let mut offsets = vec![0];
         for rank in 1..ranks {
             let target = items(rows) * rank as u128 / ranks as u128;

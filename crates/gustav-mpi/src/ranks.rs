@@ -2,10 +2,11 @@
 
 use std::fmt::Display;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use gustav_core::{Error, Result};
 
+use crate::Hosts;
 use crate::communicator::Communicator;
 
 // Bytes of a report that other ranks see; the rest is cut.
@@ -27,6 +28,7 @@ struct Shared {
     communicator: Box<dyn Communicator>,
     turn: Mutex<()>,
     plans: AtomicU64,
+    hosts: OnceLock<Hosts>,
 }
 
 impl std::fmt::Debug for Ranks {
@@ -43,8 +45,8 @@ impl Ranks {
     /// The ranks that `communicator` connects.
     pub fn new(communicator: impl Communicator + 'static) -> Self {
         let communicator = Box::new(communicator);
-        let (turn, plans) = (Mutex::new(()), AtomicU64::new(0));
-        Ranks { shared: Arc::new(Shared { communicator, turn, plans }) }
+        let (turn, plans, hosts) = (Mutex::new(()), AtomicU64::new(0), OnceLock::new());
+        Ranks { shared: Arc::new(Shared { communicator, turn, plans, hosts }) }
     }
 
     /// The number of this rank, from 0.
@@ -65,6 +67,22 @@ impl Ranks {
     /// Whether both are the same ranks.
     pub fn same(&self, other: &Ranks) -> bool {
         Arc::ptr_eq(&self.shared, &other.shared)
+    }
+
+    /// Which ranks share a host, by what their communicators say. The first call is collective.
+    ///
+    /// # Errors
+    /// As all calls of a [`Communicator`].
+    pub fn hosts(&self) -> Result<&Hosts> {
+        if let Some(hosts) = self.shared.hosts.get() {
+            return Ok(hosts);
+        }
+        let name = self.shared.communicator.host();
+        let mine = if name.is_empty() { format!("rank {}", self.rank()) } else { name };
+        let mut all = vec![0_u64; self.size()];
+        let bytes = bytemuck::cast_slice_mut(&mut all);
+        self.shared.communicator.all_gather(&digest(mine.as_bytes()).to_ne_bytes(), bytes)?;
+        Ok(self.shared.hosts.get_or_init(|| Hosts::of_names(&all)))
     }
 
     /// A number for a plan, the same on every rank.

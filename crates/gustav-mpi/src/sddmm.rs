@@ -14,7 +14,7 @@ use crate::device::{arguments, supports};
 use crate::exchange::Exchange;
 use crate::ghosts::Ghosts;
 use crate::local::{DistScalar, Nonzeros, pack};
-use crate::volume::Counted;
+use crate::volume::{Counted, oblivious};
 use crate::{Communication, Device, DistPattern, Explanation, ProductShape, Ranks, Volume};
 
 // Values that one task moves.
@@ -147,12 +147,14 @@ impl<T: DistScalar> SddmmPlan<T> {
         // Nothing but rows of Y can go.
         let device = &device.clone().communication(Communication::RowsOfB);
         ranks.agree_on(arguments(number, &problem, pattern, device), checked)?;
+        ranks.hosts()?;
         let ghosts = Ghosts::new(pattern)?;
         let (columns, communication) = (problem.columns, device.communication);
         let shape = ProductShape { columns, dtype, transpose_a: false, communication };
         let built = Self::build(pattern, problem, device, number, ghosts, &shape);
         let (mut plan, counted) = ranks.together(built)?;
-        plan.explanation.volume = Volume::gather(ranks, counted, pattern.columns(), &shape)?;
+        plan.explanation.volume =
+            Volume::gather(ranks, counted, oblivious(pattern.columns(), &shape))?;
         Ok(plan)
     }
 
@@ -170,12 +172,13 @@ impl<T: DistScalar> SddmmPlan<T> {
         let count = ghosts.count();
         fits("ghost rows", count)?;
         let Ghosts { blocks, wanted } = ghosts;
+        let hosts = ranks.hosts()?;
         let mut counted = Counted { nonzeros: nnz as u64, ..Counted::default() };
         let mut exchange = Exchange::default();
         let (mut firsts, mut first) = (Vec::new(), 0);
         let mut entries = Vec::new();
         for block in &blocks.others {
-            counted.add_block(&block.counts, shape);
+            counted.add_block(&block.counts, shape, hosts.differ(rank, block.peer));
             if n > 0 {
                 exchange.add_incoming::<T>(block.peer, Tag::Operands, block.columns.len() * n)?;
                 firsts.push(first);
@@ -194,8 +197,7 @@ impl<T: DistScalar> SddmmPlan<T> {
         for (q, rows) in wanted.into_iter().enumerate().filter(|(_, rows)| rows.len() * n > 0) {
             sends.push((exchange.add_outgoing::<T>(q, Tag::Operands, rows.len() * n)?, rows));
         }
-        (counted.sent_bytes, counted.sent_messages) = exchange.outgoing_bytes();
-        counted.received_bytes = exchange.incoming_bytes();
+        counted.add_messages(&exchange, rank, hosts);
 
         let own = Nonzeros::new(blocks.own, rows_of_y, false)?.simplified(nnz);
         let own = Product::new(own, problem.layout_b, &problem, device)?;

@@ -12,7 +12,6 @@ use crate::device::{arguments, supports};
 use crate::exchange::{Exchange, all_to_all};
 use crate::ghosts::Ghosts;
 use crate::local::DistScalar;
-use crate::matrix::gather_numbers;
 use crate::volume::Counted;
 use crate::{Communication, Device, DistCsr, DistPattern, Explanation, Partition, Ranks, Volume};
 
@@ -65,6 +64,7 @@ impl<T: DistScalar, I: Index, O: Index> SpgemmPlan<T, I, O> {
         agreed.push(("partition of columns of B", b.columns().description()));
         ranks.agree_on(agreed, check(a, b, &problem))?;
 
+        ranks.hosts()?;
         let ghosts = Ghosts::new(a)?;
         let local = b.local().view();
         // Lengths of rows, then their columns.
@@ -74,21 +74,8 @@ impl<T: DistScalar, I: Index, O: Index> SpgemmPlan<T, I, O> {
         let columns = all_to_all(ranks, &columns.iter().map(Vec::as_slice).collect::<Vec<_>>())?;
         let built = Self::build([a, b], problem, device, number, ghosts, (lengths, columns));
         let (mut plan, counted) = ranks.together(built)?;
-        let sent = |n: &[usize; 4]| crate::RankVolume {
-            sent_bytes: n[0] as u64,
-            received_bytes: n[1] as u64,
-            sent_messages: n[2] as u64,
-            nonzeros: n[3] as u64,
-        };
-        let Counted { sent_bytes, received_bytes, sent_messages, nonzeros, .. } = counted;
-        let mine = [sent_bytes, received_bytes, sent_messages, nonzeros].map(|n| n as usize);
-        let numbers: Vec<_> = gather_numbers(ranks, mine)?.iter().map(sent).collect();
-        plan.explanation.volume = Volume {
-            rows_of_b_bytes: numbers.iter().map(|n| n.sent_bytes).sum(),
-            ranks: numbers,
-            partial_rows_bytes: 0,
-            oblivious_bytes: (b.nnz() * (ranks.size() - 1) * size_of::<T>()) as u64,
-        };
+        let all = (b.nnz() * (ranks.size() - 1) * size_of::<T>()) as u64;
+        plan.explanation.volume = Volume::gather(ranks, counted, all)?;
         Ok(plan)
     }
 
@@ -187,11 +174,10 @@ impl<T: DistScalar, I: Index, O: Index> SpgemmPlan<T, I, O> {
         let plan = gustav_cpu::SpgemmPlan::new(&pattern_a, &pattern_b, &planned, &device.options)?;
         let mut values = try_vec::<T>(of_b.len(), "values of rows of B")?;
         values.resize(of_b.len(), T::zero());
-        let (sent_bytes, sent_messages) = exchange.outgoing_bytes();
-        let received_bytes = exchange.incoming_bytes();
-        let nonzeros = plan.products();
-        let counted =
-            Counted { sent_bytes, received_bytes, sent_messages, nonzeros, ..Counted::default() };
+        let mut counted = Counted { nonzeros: plan.products(), ..Counted::default() };
+        counted.add_messages(&exchange, rank, ranks.hosts()?);
+        counted.rows_of_b_bytes = counted.sent_bytes;
+        counted.direct_network_bytes = counted.network_bytes;
         let held = size_of_val(&values[..]) + size_of_val(&of_c[..]) + exchange.bytes();
         let explanation = Explanation {
             problem,

@@ -97,6 +97,7 @@ functions! {
     library_version = "MPI_Get_library_version": (*mut c_char, *mut c_int);
     error_string = "MPI_Error_string": (c_int, *mut c_char, *mut c_int);
     type_size = "MPI_Type_size": (H, *mut c_int);
+    processor_name = "MPI_Get_processor_name": (*mut c_char, *mut c_int);
     comm_rank = "MPI_Comm_rank": (H, *mut c_int);
     comm_size = "MPI_Comm_size": (H, *mut c_int);
     comm_dup = "MPI_Comm_dup": (H, *mut H);

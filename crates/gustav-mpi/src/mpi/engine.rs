@@ -44,6 +44,8 @@ pub trait Engine: Send + Sync {
     fn thread_level(&self) -> Result<ThreadLevel, String>;
     fn is_main_thread(&self) -> Result<bool, String>;
     fn version(&self) -> Result<String, String>;
+    /// The name of the host.
+    fn host(&self) -> Result<String, String>;
     /// Refuses a library whose constants are not those of its ABI.
     fn check_constants(&self) -> Result<(), String>;
     fn world(&self) -> usize;
@@ -228,6 +230,16 @@ impl<H: Handle> Engine for Calls<H> {
         let line = text.split(|b| [0, b'\n', b','].contains(b)).next().unwrap_or_default();
         let words = String::from_utf8_lossy(line);
         Ok(words.split_whitespace().collect::<Vec<_>>().join(" ").replace(" :", ":"))
+    }
+
+    fn host(&self) -> Result<String, String> {
+        // More than MPI_MAX_PROCESSOR_NAME of any library.
+        let mut text = [0_u8; 4096];
+        let at: *mut c_char = text.as_mut_ptr().cast();
+        // SAFETY: there is room; MPI is initialised, as callers see to.
+        self.number(|n| unsafe { (self.functions.processor_name)(at, n) })?;
+        let name = text.split(|b| *b == 0).next().unwrap_or_default();
+        Ok(String::from_utf8_lossy(name).into_owned())
     }
 
     fn check_constants(&self) -> Result<(), String> {

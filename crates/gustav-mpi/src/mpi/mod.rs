@@ -231,6 +231,12 @@ unsafe impl Communicator for MpiCommunicator {
         format!("{} of {}", self.size, self.shared.version)
     }
 
+    fn host(&self) -> String {
+        // Without a name it is taken to be another host than all others, which is never wrong.
+        let name = self.call("MPI_Get_processor_name", None, |mpi, _| mpi.host());
+        name.unwrap_or_default()
+    }
+
     fn message_limit(&self) -> usize {
         MESSAGE_LIMIT
     }

@@ -1,16 +1,22 @@
 //! Making a plan, once the ranks have described their blocks to each other.
 
+use std::collections::{BTreeMap, HashMap};
+
 use gustav_core::{Index, Layout, Pattern, Problem, Result};
 use gustav_cpu::CpuScalar;
 
-use super::{Brings, Partial, Peer, Received, Send, Served, SpmmPlan, Workspace};
+use super::{
+    Brings, Incoming, Partial, Passed, Peer, Received, Section, Send, Served, SpmmPlan, Workspace,
+};
 use crate::blocks::{Block, Blocks, fits};
 use crate::communicator::Tag;
 use crate::exchange::Exchange;
+use crate::hosts::Relay;
 use crate::local::{Common, DistScalar, Nonzeros, Product, is_widened, room};
+use crate::routes::{Pass, Routes};
 use crate::volume::Counted;
 use crate::words::Foreign;
-use crate::{Device, DistPattern, Explanation, ProductShape, Volume};
+use crate::{Device, DistPattern, Explanation, Hosts, ProductShape, Volume};
 
 /// What a plan is made of.
 pub(super) struct Builder<'b, I: Index, O: Index> {
@@ -36,12 +42,13 @@ impl<'b, I: Index, O: Index> Builder<'b, I, O> {
         Builder { pattern, problem, device, shape, rows_of_b, rows_of_c }
     }
 
-    /// The plan of this rank, and what it counts; `words[q]` is what rank q describes.
+    /// The plan of this rank, and what it counts; `foreign[q]` is what rank q describes.
     pub fn build<T: DistScalar>(
         self,
         number: u64,
         blocks: Blocks,
-        words: &[Vec<u32>],
+        foreign: Vec<Option<Foreign>>,
+        (hosts, routes): (&Hosts, &Routes),
     ) -> Result<(SpmmPlan<T>, Counted)> {
         let ranks = self.pattern.ranks();
         let (rank, transpose) = (ranks.rank(), self.problem.transpose_a);
@@ -54,39 +61,36 @@ impl<'b, I: Index, O: Index> Builder<'b, I, O> {
         let own: Product<T::Accum> = self.product(own, layouts)?;
         let mut counted = Counted { nonzeros: own.nnz() as u64, ..Counted::default() };
 
-        let mut exchange = Exchange::default();
-        let (mut peers, mut incoming) = (Vec::new(), Vec::new());
+        let mut messages = Messages::default();
+        let passed = messages.routes::<T>(routes, rank, &others, self.problem.columns)?;
+        let mut relays = Vec::new();
+        for Relay { through, rows, .. } in &routes.relays {
+            let len = rows.len() * self.problem.columns;
+            let message = messages.exchange.add_outgoing::<T>(*through, Tag::Relayed, len)?;
+            relays.push(Send { message, rows: rows.clone(), values: Vec::new() });
+        }
+        let mut peers = Vec::new();
         let mut others = others.into_iter().peekable();
-        for (q, words) in words.iter().enumerate() {
+        for (q, foreign) in foreign.into_iter().enumerate() {
             let block = others.next_if(|block| block.peer == q);
-            if block.is_none() && words.is_empty() {
+            if block.is_none() && foreign.is_none() {
                 continue;
             }
             if let Some(block) = &block {
-                counted.add_block(&block.counts, &self.shape);
+                counted.add_block(&block.counts, &self.shape, hosts.differ(rank, q));
             }
-            let foreign = match words.is_empty() {
-                true => None,
-                false => Some(Foreign::read(words, (rank, q), columns)?),
-            };
-            let crossing = match transpose {
-                false => self.forward(block, foreign)?,
+            let mut crossing = match transpose {
+                false => self.forward(block, foreign, routes.pass_of(q, rank))?,
                 true => self.transposed(block, foreign)?,
             };
             counted.nonzeros += crossing.nonzeros() as u64;
-            let peer = self.peer::<T>(q, crossing, &mut exchange)?;
-            let messages = [
-                (peer.operands, Brings::Operands),
-                (peer.partial.as_ref().map(|p| p.message), Brings::Partial),
-            ];
-            // Messages are numbered in this order.
-            incoming.extend(
-                messages.iter().filter_map(|(m, brings)| m.map(|_| (*brings, peers.len()))),
-            );
-            peers.push(peer);
+            if routes.is_relayed(q) {
+                crossing.send_rows.clear();
+            }
+            peers.push(self.peer::<T>((q, peers.len()), crossing, &mut messages)?);
         }
-        (counted.sent_bytes, counted.sent_messages) = exchange.outgoing_bytes();
-        counted.received_bytes = exchange.incoming_bytes();
+        let Messages { exchange, incoming, .. } = messages;
+        counted.add_messages(&exchange, rank, hosts);
 
         let workspace = self.workspace::<T>(&own, &peers)?;
         let products = peers.iter().flat_map(Peer::products).chain([&own]);
@@ -111,6 +115,8 @@ impl<'b, I: Index, O: Index> Builder<'b, I, O> {
             peers,
             exchange,
             incoming,
+            relays,
+            passed,
             workspace,
             explanation,
         };
@@ -127,8 +133,13 @@ impl<'b, I: Index, O: Index> Builder<'b, I, O> {
     }
 
     /// What crosses for A·B: rows of B come for the nonzeros that are multiplied here, partial rows of C for the
-    /// others.
-    fn forward(&self, block: Option<Block>, foreign: Option<Foreign>) -> Result<Crossing> {
+    /// others. `pass`: rows that come among others, which this rank passes on, and their positions.
+    fn forward(
+        &self,
+        block: Option<Block>,
+        foreign: Option<Foreign>,
+        pass: Option<(&Pass, &[u32])>,
+    ) -> Result<Crossing> {
         let mut crossing = Crossing::default();
         if let Some(Foreign { columns, nonzeros }) = foreign {
             crossing.send_rows = columns;
@@ -144,9 +155,14 @@ impl<'b, I: Index, O: Index> Builder<'b, I, O> {
             crossing.send_values = there.positions;
             if !here.columns.is_empty() {
                 renumber(&mut here.columns, &columns);
+                let mut of_b = columns.len();
+                if let Some((pass, positions)) = pass {
+                    here.columns.iter_mut().for_each(|c| *c = positions[*c as usize]);
+                    of_b = pass.rows;
+                }
                 let rows = std::mem::take(&mut here.rows);
                 here.rows = (0..rows.len() as u32).collect();
-                let nonzeros = Nonzeros::new(here, columns.len(), false)?;
+                let nonzeros = Nonzeros::new(here, of_b, false)?;
                 crossing.received = Some((nonzeros, rows, false));
             }
         }
@@ -190,59 +206,71 @@ impl<'b, I: Index, O: Index> Builder<'b, I, O> {
     /// Plans the products with peer `q`, and adds its messages.
     fn peer<T: DistScalar>(
         &self,
-        q: usize,
+        (q, position): (usize, usize),
         crossing: Crossing,
-        exchange: &mut Exchange,
+        messages: &mut Messages,
     ) -> Result<Peer<T::Accum>> {
         let Crossing {
             send_rows,
             send_values,
-            rows_come,
+            mut rows_come,
             values_come,
             received,
             served,
             partial_rows,
         } = crossing;
+        let section = messages.sections.get(&q).copied();
+        if section.is_some() {
+            rows_come = 0;
+        }
         let n = self.problem.columns;
         let row_major = Layout::RowMajor;
         let len = send_rows.len() * n + send_values.len();
         let send = match len {
             0 => None,
             _ => Some(Send {
-                message: exchange.add_outgoing::<T>(q, Tag::Operands, len)?,
+                message: messages.exchange.add_outgoing::<T>(q, Tag::Operands, len)?,
                 rows: send_rows,
                 values: send_values,
             }),
         };
         let operands = match rows_come * n + values_come {
             0 => None,
-            len => Some(exchange.add_incoming::<T>(q, Tag::Operands, len)?),
+            len => Some(
+                messages.add_incoming::<T>((q, Tag::Operands, len), Brings::Operands(position))?,
+            ),
         };
-        let received = received.filter(|_| n > 0).map(|(nonzeros, rows, values_come)| {
+        let direct = operands.map(|message| Section { message, first: 0, rows: rows_come });
+        // Without rows of B there is nothing to multiply with them.
+        let received = section.or(direct).and_then(|of_b| Some((of_b, received?)));
+        let received = received.filter(|_| n > 0).map(|(of_b, (nonzeros, rows, values_come))| {
             let whole = rows.len() == self.rows_of_c;
             let layout = if whole { self.problem.layout_c } else { row_major };
             let product = self.product(nonzeros, (row_major, layout))?;
+            messages.incoming[of_b.message].multiplied.push(position);
             Ok::<_, gustav_core::Error>(Received {
                 product,
+                of_b,
                 rows: (!whole).then_some(rows),
                 values_come,
             })
         });
+        let received = received.transpose()?;
         let served = served.filter(|_| n > 0).map(|(nonzeros, values_come)| {
             let rows = nonzeros.pattern.nrows();
             let product = self.product(nonzeros, (self.problem.layout_b, row_major))?;
-            let message = exchange.add_outgoing::<T::Accum>(q, Tag::Partial, rows * n)?;
+            let message = messages.exchange.add_outgoing::<T::Accum>(q, Tag::Partial, rows * n)?;
             Ok::<_, gustav_core::Error>(Served { product, message, rows, values_come })
         });
-        let (received, served) = (received.transpose()?, served.transpose()?);
         let partial = match partial_rows.len() * n {
             0 => None,
             len => {
-                let message = exchange.add_incoming::<T::Accum>(q, Tag::Partial, len)?;
+                let brings = Brings::Partial(position);
+                let message = messages.add_incoming::<T::Accum>((q, Tag::Partial, len), brings)?;
                 Some(Partial { message, rows: partial_rows })
             }
         };
-        Ok(Peer { send, operands, rows_come, received, served, partial })
+        Ok(Peer { send, rows_come, received, served: served.transpose()?, partial })
     }
 
     fn workspace<T: DistScalar>(
@@ -254,7 +282,8 @@ impl<'b, I: Index, O: Index> Builder<'b, I, O> {
         let widened = is_widened(T::DTYPE);
         let values = peers.iter().flat_map(Peer::products).chain([own]).map(Product::nnz);
         let partial = peers.iter().filter_map(|p| p.received.as_ref()?.rows.as_ref());
-        let come = peers.iter().map(|p| if widened { p.rows_come * n } else { 0 });
+        let sections = peers.iter().filter_map(|p| p.received.as_ref());
+        let come = sections.map(|r| if widened { r.of_b.rows * n } else { 0 });
         let b =
             widened.then(|| gustav_core::Dense::zeros(self.rows_of_b, n, self.problem.layout_b));
         Ok(Workspace {
@@ -264,6 +293,70 @@ impl<'b, I: Index, O: Index> Builder<'b, I, O> {
             b: b.transpose()?,
             sums: None,
         })
+    }
+}
+
+/// Messages of a plan, as they are added.
+#[derive(Default)]
+struct Messages {
+    exchange: Exchange,
+    incoming: Vec<Incoming>,
+    /// Where rows of B come that do not come from the rank that has them, or among those that this rank passes on; by
+    /// that rank.
+    sections: HashMap<usize, Section>,
+}
+
+impl Messages {
+    fn add_incoming<T>(
+        &mut self,
+        (peer, tag, len): (usize, Tag, usize),
+        brings: Brings,
+    ) -> Result<usize> {
+        self.incoming.push(Incoming { brings, multiplied: Vec::new() });
+        self.exchange.add_incoming::<T>(peer, tag, len)
+    }
+
+    /// Adds the messages of rows of `n` columns that are passed on: those that come to this rank, and those that leave
+    /// it, which are returned.
+    fn routes<T>(
+        &mut self,
+        routes: &Routes,
+        rank: usize,
+        blocks: &[Block],
+        n: usize,
+    ) -> Result<Vec<Passed>> {
+        let mut pieces: BTreeMap<usize, Vec<(usize, Vec<u32>)>> = BTreeMap::new();
+        for Pass { from, rows, wanted } in &routes.passes {
+            let message =
+                self.add_incoming::<T>((*from, Tag::Relayed, rows * n), Brings::Relayed)?;
+            self.sections.insert(*from, Section { message, first: 0, rows: *rows });
+            for (q, positions) in wanted.iter().filter(|(q, _)| *q != rank) {
+                pieces.entry(*q).or_default().push((message, positions.clone()));
+            }
+        }
+        // Rows of all ranks that come through one are one message, in the order of those ranks.
+        let mut come: BTreeMap<usize, (usize, Vec<(usize, usize, usize)>)> = BTreeMap::new();
+        for block in blocks {
+            let through = routes.through[block.peer];
+            if through != block.peer && through != rank {
+                let (sum, parts) = come.entry(through).or_default();
+                parts.push((block.peer, *sum, block.columns.len()));
+                *sum += block.columns.len();
+            }
+        }
+        for (through, (sum, parts)) in come {
+            let message =
+                self.add_incoming::<T>((through, Tag::PassedOn, sum * n), Brings::PassedOn)?;
+            let section = |(q, first, rows)| (q, Section { message, first, rows });
+            self.sections.extend(parts.into_iter().map(section));
+        }
+        let mut passed = Vec::new();
+        for (q, pieces) in pieces {
+            let rows: usize = pieces.iter().map(|(_, positions)| positions.len()).sum();
+            let message = self.exchange.add_outgoing::<T>(q, Tag::PassedOn, rows * n)?;
+            passed.push(Passed { message, missing: 0, pieces });
+        }
+        Ok(passed)
     }
 }
 

@@ -13,7 +13,9 @@ use crate::blocks::Blocks;
 use crate::device::{arguments, supports};
 use crate::exchange::{Exchange, all_to_all};
 use crate::local::{DistScalar, Product, is_widened};
-use crate::words::describe;
+use crate::routes::Routes;
+use crate::volume::oblivious;
+use crate::words::{Foreign, describe};
 use crate::{Device, DistPattern, Explanation, ProductShape, Ranks, Volume};
 use build::Builder;
 
@@ -36,27 +38,58 @@ pub struct SpmmPlan<T: DistScalar> {
     own: Product<T::Accum>,
     peers: Vec<Peer<T::Accum>>,
     exchange: Exchange,
-    /// What each incoming message brings, and the peer's position.
-    incoming: Vec<(Brings, usize)>,
+    /// What each incoming message brings.
+    incoming: Vec<Incoming>,
+    /// Messages of rows of B that go to another host once.
+    relays: Vec<Send>,
+    /// Messages of rows of B that this rank passes on.
+    passed: Vec<Passed>,
     workspace: Workspace<T::Accum>,
     explanation: Explanation,
 }
 
-/// What a message brings.
+/// An incoming message.
+struct Incoming {
+    brings: Brings,
+    /// Positions of the peers whose rows of B it brings, for products on this rank.
+    multiplied: Vec<usize>,
+}
+
+/// What a message brings besides rows of B that are multiplied here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Brings {
-    /// Rows of B, and values behind them.
-    Operands,
-    /// Partial rows of C.
-    Partial,
+    /// Operands of the peer at this position: values behind rows of B.
+    Operands(usize),
+    /// Partial rows of C of the peer at this position.
+    Partial(usize),
+    /// Rows of B, some of which are to be passed on.
+    Relayed,
+    /// Rows of B that were passed on.
+    PassedOn,
+}
+
+/// Rows of B that go to another rank of this host.
+struct Passed {
+    message: usize,
+    /// Where they come from: incoming messages, and positions of rows in them.
+    pieces: Vec<(usize, Vec<u32>)>,
+    /// Incoming messages that have yet to come.
+    missing: usize,
+}
+
+/// Rows of B in an incoming message.
+#[derive(Clone, Copy, Debug)]
+struct Section {
+    message: usize,
+    /// The first row.
+    first: usize,
+    rows: usize,
 }
 
 /// What passes between this rank and another.
 struct Peer<A: CpuScalar> {
     send: Option<Send>,
-    /// The message of operands from there.
-    operands: Option<usize>,
-    /// Rows of B in it.
+    /// Rows of B in the message of operands from there.
     rows_come: usize,
     /// What is multiplied here with the rows of B that come.
     received: Option<Received<A>>,
@@ -75,6 +108,7 @@ struct Send {
 /// A product with rows of B that come.
 struct Received<A: CpuScalar> {
     product: Product<A>,
+    of_b: Section,
     /// Rows of C that it adds to; `None` for all of them, to which it adds directly.
     rows: Option<Vec<u32>>,
     /// Whether the values come as well.
@@ -170,10 +204,27 @@ impl<T: DistScalar> SpmmPlan<T> {
         let (blocks, words) = ranks.together(described)?;
         let words: Vec<&[u32]> = words.iter().map(Vec::as_slice).collect();
         let words = all_to_all(ranks, &words)?;
+        let columns = pattern.columns().count(ranks.rank());
+        let read = |(q, words): (usize, &Vec<u32>)| match words.is_empty() {
+            true => Ok(None),
+            false => Foreign::read(words, (ranks.rank(), q), columns).map(Some),
+        };
+        let foreign = words.iter().enumerate().map(read).collect::<Result<Vec<_>>>();
+        let foreign = ranks.together(foreign)?;
+        let hosts = ranks.hosts()?;
+        let routes = match shape.relays(hosts) && shape.columns > 0 && !device.one_level {
+            false => Routes::direct(ranks.size()),
+            true => {
+                let columns =
+                    |f: &Option<Foreign>| f.iter().flat_map(|f| f.columns.clone()).collect();
+                Routes::by_host(ranks, hosts, &foreign.iter().map(columns).collect::<Vec<_>>())?
+            }
+        };
         let builder = Builder::new(pattern, problem, device, shape);
-        let (mut plan, counted) = ranks.together(builder.build(number, blocks, &words))?;
+        let built = builder.build(number, blocks, foreign, (hosts, &routes));
+        let (mut plan, counted) = ranks.together(built)?;
         let of_b = if plan.problem.transpose_a { pattern.rows() } else { pattern.columns() };
-        plan.explanation.volume = Volume::gather(ranks, counted, of_b, &shape)?;
+        plan.explanation.volume = Volume::gather(ranks, counted, oblivious(of_b, &shape))?;
         Ok(plan)
     }
 

@@ -2,7 +2,7 @@
 
 use gustav_core::{Buffer, DenseView, DenseViewMut, Layout, Result, Semiring};
 
-use super::{Brings, Peer, Received, Served, SpmmPlan, Workspace};
+use super::{Brings, Incoming, Passed, Peer, Received, Section, Served, SpmmPlan, Workspace};
 use crate::communicator::Communicator;
 use crate::exchange::Exchange;
 use crate::local::{
@@ -33,7 +33,9 @@ impl<T: DistScalar> SpmmPlan<T> {
         let (columns, semiring) = (self.problem.columns, self.problem.semiring);
         let exchange = &mut self.exchange;
         exchange.receive(communicator)?;
-        for send in self.peers.iter().filter_map(|peer| peer.send.as_ref()) {
+        self.passed.iter_mut().for_each(|p| p.missing = p.pieces.len());
+        // What another rank passes on first: it travels twice.
+        for send in self.relays.iter().chain(self.peers.iter().filter_map(|p| p.send.as_ref())) {
             let message = exchange.outgoing::<T>(send.message);
             let (rows, of_a) = message.split_at_mut(send.rows.len() * columns);
             pack(b, &send.rows, rows);
@@ -61,8 +63,12 @@ impl<T: DistScalar> SpmmPlan<T> {
         let scratch = &mut *shared.scratch[0];
         self.own.execute(values, scratch, shared.b, to.reborrow(), first)?;
         match self.problem.deterministic {
-            true => shared.in_rank_order(&mut self.peers, &mut to)?,
-            false => shared.as_they_come(&mut self.peers, &self.incoming, &mut to)?,
+            true => {
+                shared.in_rank_order(&mut self.peers, &self.incoming, &mut self.passed, &mut to)?;
+            }
+            false => {
+                shared.as_they_come(&mut self.peers, &self.incoming, &mut self.passed, &mut to)?;
+            }
         }
         shared.exchange.finish(communicator)?;
         if let (false, Some(sums)) = (direct, sums) {
@@ -90,21 +96,21 @@ impl<T: DistScalar> Shared<'_, T> {
         self.exchange.send(self.communicator, *message)
     }
 
-    /// Multiplies the rows of B in message `operands` and adds to C.
+    /// Multiplies rows of B that came and adds to C.
     fn add_product(
         &mut self,
         received: &mut Received<T::Accum>,
-        (operands, rows_come): (usize, usize),
         c: &mut DenseViewMut<'_, T::Accum>,
     ) -> Result<()> {
         let (n, semiring) = (self.columns, self.semiring);
-        let (rows, values) = self.exchange.incoming::<T>(operands).split_at(rows_come * n);
-        let values = if received.values_come { values } else { self.values };
+        let Received { product, rows: rows_of_c, values_come, of_b } = received;
+        let Section { message, first, rows } = *of_b;
+        let (come, values) = self.exchange.incoming::<T>(message)[first * n..].split_at(rows * n);
+        let values = if *values_come { values } else { self.values };
         let [scratch, partial, widened] = &mut self.scratch;
-        let b = rows_of_sums(rows, widened);
-        let b = DenseView::row_major(rows_come, n, b)?;
-        let Received { product, rows, .. } = received;
-        let Some(rows) = rows else {
+        let b = rows_of_sums(come, widened);
+        let b = DenseView::row_major(rows, n, b)?;
+        let Some(rows) = rows_of_c else {
             return product.execute(values, scratch, b, c.reborrow(), semiring.one());
         };
         let partial = &mut partial[..rows.len() * n];
@@ -114,20 +120,48 @@ impl<T: DistScalar> Shared<'_, T> {
         Ok(())
     }
 
-    /// What message `operands` of a peer is for.
-    fn operands_came(
-        &mut self,
-        peer: &mut Peer<T::Accum>,
-        operands: usize,
-        c: &mut DenseViewMut<'_, T::Accum>,
-    ) -> Result<()> {
-        let rows_come = peer.rows_come;
-        if let Some(served) = peer.served.as_mut().filter(|s| s.values_come) {
-            self.serve(served, Some(operands), rows_come)?;
+    /// Sends on what was waiting for `message`, if nothing else is missing.
+    fn pass_on(&mut self, passed: &mut [Passed], message: usize) -> Result<()> {
+        let n = self.columns;
+        for to in passed {
+            if !to.pieces.iter().any(|(from, _)| *from == message) {
+                continue;
+            }
+            to.missing -= 1;
+            if to.missing > 0 {
+                continue;
+            }
+            let mut first = 0;
+            for (from, positions) in &to.pieces {
+                let (come, out) = self.exchange.pair::<T, T>(Some(*from), to.message);
+                let out = out[first * n..].chunks_exact_mut(n);
+                for (out, position) in out.zip(positions) {
+                    out.copy_from_slice(&come[*position as usize * n..][..n]);
+                }
+                first += positions.len();
+            }
+            self.exchange.send(self.communicator, to.message)?;
         }
-        match &mut peer.received {
-            Some(received) => self.add_product(received, (operands, rows_come), c),
-            None => Ok(()),
+        Ok(())
+    }
+
+    /// Does what others wait for, once `message` has come.
+    fn help(
+        &mut self,
+        peers: &mut [Peer<T::Accum>],
+        passed: &mut [Passed],
+        (message, brings): (usize, Brings),
+    ) -> Result<()> {
+        match brings {
+            Brings::Relayed => self.pass_on(passed, message),
+            Brings::Operands(peer) => {
+                let Peer { served, rows_come, .. } = &mut peers[peer];
+                match served.as_mut().filter(|s| s.values_come) {
+                    Some(served) => self.serve(served, Some(message), *rows_come),
+                    None => Ok(()),
+                }
+            }
+            Brings::Partial(_) | Brings::PassedOn => Ok(()),
         }
     }
 
@@ -140,15 +174,21 @@ impl<T: DistScalar> Shared<'_, T> {
     fn as_they_come(
         &mut self,
         peers: &mut [Peer<T::Accum>],
-        incoming: &[(Brings, usize)],
+        incoming: &[Incoming],
+        passed: &mut [Passed],
         c: &mut DenseViewMut<'_, T::Accum>,
     ) -> Result<()> {
         for _ in incoming {
             let message = self.exchange.next(self.communicator)?;
-            let (brings, peer) = incoming[message];
-            match brings {
-                Brings::Operands => self.operands_came(&mut peers[peer], message, c)?,
-                Brings::Partial => self.partial_came(&peers[peer], c),
+            let Incoming { brings, multiplied } = &incoming[message];
+            self.help(peers, passed, (message, *brings))?;
+            if let Brings::Partial(peer) = brings {
+                self.partial_came(&peers[*peer], c);
+            }
+            for peer in multiplied {
+                if let Some(received) = &mut peers[*peer].received {
+                    self.add_product(received, c)?;
+                }
             }
         }
         Ok(())
@@ -157,20 +197,28 @@ impl<T: DistScalar> Shared<'_, T> {
     fn in_rank_order(
         &mut self,
         peers: &mut [Peer<T::Accum>],
+        incoming: &[Incoming],
+        passed: &mut [Passed],
         c: &mut DenseViewMut<'_, T::Accum>,
     ) -> Result<()> {
-        // Nobody waits for partial rows before having sent those that others wait for.
-        for peer in &mut *peers {
-            let served = peer.served.as_mut().filter(|s| s.values_come);
-            if let (Some(served), Some(operands)) = (served, peer.operands) {
-                self.exchange.wait(self.communicator, operands)?;
-                self.serve(served, Some(operands), peer.rows_come)?;
+        // What others wait for comes before what this rank waits for: it depends on what is sent at once alone.
+        for (message, Incoming { brings, .. }) in incoming.iter().enumerate() {
+            let helps = match brings {
+                Brings::Relayed => true,
+                Brings::Operands(peer) => {
+                    peers[*peer].served.as_ref().is_some_and(|s| s.values_come)
+                }
+                Brings::Partial(_) | Brings::PassedOn => false,
+            };
+            if helps {
+                self.exchange.wait(self.communicator, message)?;
+                self.help(peers, passed, (message, *brings))?;
             }
         }
         for peer in peers {
-            if let (Some(received), Some(operands)) = (&mut peer.received, peer.operands) {
-                self.exchange.wait(self.communicator, operands)?;
-                self.add_product(received, (operands, peer.rows_come), c)?;
+            if let Some(received) = &mut peer.received {
+                self.exchange.wait(self.communicator, received.of_b.message)?;
+                self.add_product(received, c)?;
             }
             if let Some(partial) = &peer.partial {
                 self.exchange.wait(self.communicator, partial.message)?;

@@ -1,10 +1,16 @@
 //! Matrices cut into the parts of ranks, and ranks as threads.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use gustav_core::{
     CsrView, DenseView, DenseViewMut, Index, IndexSlice, Layout, Pattern, Result, Scalar,
 };
 use gustav_cpu::Threads;
-use gustav_mpi::{Communication, Device, DistPattern, Options, Partition, Ranks};
+use gustav_mpi::{
+    Communication, Communicator, Device, DistPattern, Hosts, Options, Partition, Ranks, Request,
+    Tag,
+};
 
 /// Numbers of ranks that are tried in turn.
 pub const RANKS: [usize; 6] = [1, 2, 3, 4, 7, 8];
@@ -20,6 +26,8 @@ pub struct Turns {
 pub struct Spread {
     pub ranks: usize,
     pub kind: usize,
+    /// Consecutive ranks on each host.
+    pub on_host: usize,
     pub communication: Communication,
 }
 
@@ -30,6 +38,7 @@ impl Turns {
         Spread {
             ranks: RANKS[turn % RANKS.len()],
             kind: turn / RANKS.len() % 4,
+            on_host: [1, 2, 3, 8][turn / 3 % 4],
             communication: Communication::ALL[turn / 2 % 3],
         }
     }
@@ -57,6 +66,15 @@ impl Spread {
             }
         }
         Partition::of_counts(&counts).expect("counts of rows")
+    }
+
+    pub fn hosts(&self) -> Hosts {
+        Hosts::of_consecutive(self.ranks, self.on_host)
+    }
+
+    /// The ranks, which send messages of up to `limit` bytes.
+    pub fn in_process(&self, limit: usize) -> Vec<Ranks> {
+        Ranks::in_process_on(&self.hosts(), limit)
     }
 
     pub fn device(&self) -> Device {
@@ -151,5 +169,86 @@ impl<T: Scalar> Rows<T> {
                 m.set(first + i, j, self.view().get(i, j));
             }
         }
+    }
+}
+
+/// Ranks whose messages are counted.
+pub struct Counting {
+    ranks: Ranks,
+    sent: Arc<Sent>,
+}
+
+/// What was sent of products.
+#[derive(Default)]
+pub struct Sent {
+    bytes: AtomicU64,
+    messages: AtomicU64,
+}
+
+impl Sent {
+    /// Bytes and messages.
+    pub fn products(&self) -> [u64; 2] {
+        [&self.bytes, &self.messages].map(|n| n.load(Ordering::Relaxed))
+    }
+}
+
+impl Counting {
+    pub fn new(ranks: Ranks) -> (Ranks, Arc<Sent>) {
+        let sent = Arc::new(Sent::default());
+        (Ranks::new(Counting { ranks, sent: sent.clone() }), sent)
+    }
+
+    fn inner(&self) -> &dyn Communicator {
+        self.ranks.communicator()
+    }
+}
+
+// SAFETY: the calls are those of another communicator.
+unsafe impl Communicator for Counting {
+    fn rank(&self) -> usize {
+        self.inner().rank()
+    }
+    fn size(&self) -> usize {
+        self.inner().size()
+    }
+    fn description(&self) -> String {
+        self.inner().description()
+    }
+    fn host(&self) -> String {
+        self.inner().host()
+    }
+    fn message_limit(&self) -> usize {
+        self.inner().message_limit()
+    }
+    fn all_reduce_max(&self, numbers: &mut [u64]) -> Result<()> {
+        self.inner().all_reduce_max(numbers)
+    }
+    fn all_gather(&self, mine: &[u8], all: &mut [u8]) -> Result<()> {
+        self.inner().all_gather(mine, all)
+    }
+    fn all_to_all(&self, to: &[u64], from: &mut [u64]) -> Result<()> {
+        self.inner().all_to_all(to, from)
+    }
+    fn barrier(&self) -> Result<()> {
+        self.inner().barrier()
+    }
+    unsafe fn start_send(&self, bytes: &[u8], peer: usize, tag: Tag) -> Result<Request> {
+        if tag != Tag::Plan {
+            self.sent.bytes.fetch_add(bytes.len() as u64, Ordering::Relaxed);
+            self.sent.messages.fetch_add(1, Ordering::Relaxed);
+        }
+        // SAFETY: promised by the caller.
+        unsafe { self.inner().start_send(bytes, peer, tag) }
+    }
+    unsafe fn start_receive(&self, bytes: &mut [u8], peer: usize, tag: Tag) -> Result<Request> {
+        // SAFETY: promised by the caller.
+        unsafe { self.inner().start_receive(bytes, peer, tag) }
+    }
+    unsafe fn wait_any(&self, requests: &[Request]) -> Result<usize> {
+        // SAFETY: promised by the caller.
+        unsafe { self.inner().wait_any(requests) }
+    }
+    fn abort(&self, status: i32) {
+        self.inner().abort(status);
     }
 }

@@ -2,7 +2,7 @@
 
 use gustav_core::{Index, Result, Scale, f16};
 use gustav_cpu::SddmmCall;
-use gustav_mpi::{DistPattern, DistScalar, Ranks, SddmmPlan};
+use gustav_mpi::{DistPattern, DistScalar, SddmmPlan};
 use gustav_testkit::battery::{SddmmCase, Settings, check_sddmm};
 
 use crate::common::{Rows, Turns, all_ok, on_ranks, rows_of};
@@ -16,7 +16,7 @@ fn battery<T: DistScalar, I: Index, O: Index>() {
             (spread.partition(pattern.nrows()), spread.partition(pattern.ncols()));
         let before = values.to_vec();
         let all = pattern.with_values(&before)?;
-        let ranks = Ranks::in_process_with_limit(spread.ranks, 64);
+        let ranks = spread.in_process(64);
         let parts = all_ok(on_ranks(ranks, |ranks| -> Result<_> {
             let rank = ranks.rank();
             let (local, mut values) = rows_of(&all, &rows, rank)?;

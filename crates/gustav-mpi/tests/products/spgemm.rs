@@ -13,7 +13,7 @@ fn battery<T: DistScalar, I: Index, O: Index>(semiring: Semiring) {
         let rows = spread.partition(case.a.nrows());
         let inner = spread.partition(case.b.nrows());
         let columns = spread.partition(case.b.ncols());
-        let ranks = Ranks::in_process_with_limit(spread.ranks, 64);
+        let ranks = spread.in_process(64);
         let parts = all_ok(on_ranks(ranks, |ranks| -> Result<_> {
             let (a, of_a) = pattern_of(&ranks, &case.a, (&rows, &inner))?;
             let (b, of_b) = pattern_of(&ranks, &case.b, (&inner, &columns))?;
@@ -59,7 +59,7 @@ fn batteries_of_other_types_and_semirings() {
 #[test]
 fn rows_of_b_have_to_be_where_columns_of_a_are() {
     let a = Csr::<f32>::new(2, 2, vec![0, 1, 2], vec![1, 0], vec![1.0; 2]).unwrap();
-    let spread = Spread { ranks: 2, kind: 0, communication: Default::default() };
+    let spread = Spread { ranks: 2, kind: 0, on_host: 2, communication: Default::default() };
     let found = on_ranks(Ranks::in_process(2), |ranks| {
         let (even, all) = (Partition::even(2, 2), Partition::of_counts(&[2, 0]).unwrap());
         let (of_a, _) = pattern_of(&ranks, &a.view(), (&even, &all)).unwrap();

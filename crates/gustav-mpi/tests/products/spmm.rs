@@ -1,11 +1,11 @@
 //! SpMM over ranks.
 
 use gustav_core::{Csr, Dense, Error, Index, Layout, Result, Scale, Semiring, bf16, f16};
-use gustav_mpi::{Communication, DistScalar, ProductShape, Ranks, SpmmPlan, Volume};
+use gustav_mpi::{Communication, DistScalar, Partition, ProductShape, Ranks, SpmmPlan, Volume};
 use gustav_testkit::battery::matrices::matrices;
 use gustav_testkit::battery::{Settings, SpmmCase, check_spmm_over};
 
-use crate::common::{Rows, Spread, Turns, all_ok, on_ranks, pattern_of};
+use crate::common::{Counting, Rows, Spread, Turns, all_ok, on_ranks, pattern_of, rows_of};
 
 /// The product of `case` over ranks.
 fn multiply<T: DistScalar, I: Index, O: Index>(
@@ -20,7 +20,7 @@ fn multiply<T: DistScalar, I: Index, O: Index>(
     let (alpha, beta) = (case.alpha, case.beta);
     let layouts = (case.b.layout(), before.layout());
     // Messages of 100 bytes: most are split.
-    let ranks = Ranks::in_process_with_limit(spread.ranks, 100);
+    let ranks = spread.in_process(100);
     let parts = all_ok(on_ranks(ranks, |ranks| {
         let rank = ranks.rank();
         let (a, values) = pattern_of(&ranks, &case.a, (&rows, &columns))?;
@@ -97,7 +97,8 @@ fn deterministic_plans_give_the_same_bits() {
         let n = 5;
         let b: Vec<f32> =
             (0..a.ncols() * n).map(|k| ((k * 37 % 101) as f32 - 50.0) / 7.0).collect();
-        let spread = Spread { ranks: 4, kind: 0, communication: Communication::Cheapest };
+        let spread =
+            Spread { ranks: 4, kind: 0, on_host: 2, communication: Communication::Cheapest };
         let run = || {
             let mut c = vec![0.0; a.nrows() * n];
             let case = SpmmCase {
@@ -118,33 +119,72 @@ fn deterministic_plans_give_the_same_bits() {
     }
 }
 
-/// The volume that plans count is the one that is counted without them.
+/// The volume that plans count is the one that is counted without them, and what they send.
 #[test]
 fn volumes_are_counted_without_running() {
-    let mut mixtures = 0;
+    let (mut mixtures, mut passed_on) = (0, 0);
     for (k, matrix) in matrices::<f32, u32, u32>().into_iter().enumerate() {
         let a = matrix.csr;
         for communication in Communication::ALL {
             for transpose_a in [false, true] {
-                let spread = Spread { ranks: [2, 3, 8][k % 3], kind: k / 3 % 4, communication };
+                let spread = Spread {
+                    ranks: [2, 3, 8][k % 3],
+                    kind: k / 3 % 4,
+                    on_host: [1, 2, 3][k % 4 % 3],
+                    communication,
+                };
                 let (rows, columns) = (spread.partition(a.nrows()), spread.partition(a.ncols()));
                 let dtype = gustav_core::DType::F32;
                 let shape = ProductShape { columns: 16, dtype, transpose_a, communication };
-                let counted = Volume::of(&a.view().pattern(), &rows, &columns, shape).unwrap();
-                let volumes = on_ranks(Ranks::in_process(spread.ranks), |ranks| {
-                    let (a, _) = pattern_of(&ranks, &a.view(), (&rows, &columns)).unwrap();
-                    let plan = a.spmm(16).transpose(transpose_a).plan(&spread.device());
-                    let plan: SpmmPlan<f32> = plan.unwrap();
-                    plan.explain().volume.clone()
+                let part = |range: std::ops::Range<usize>| {
+                    let only = Partition::of_counts(&[range.start, range.len()]).unwrap();
+                    Ok(rows_of(&a.view(), &only, 1).unwrap().0)
+                };
+                let counted =
+                    Volume::of_parts(&rows, &columns, &spread.hosts(), shape, part).unwrap();
+                let direct = Volume::of(&a.view().pattern(), &rows, &columns, shape).unwrap();
+                let found = on_ranks(spread.in_process(usize::MAX), |ranks| {
+                    let (ranks, sent) = Counting::new(ranks);
+                    let (a, values) = pattern_of(&ranks, &a.view(), (&rows, &columns)).unwrap();
+                    let (of_b, of_c) = match transpose_a {
+                        true => (a.rows(), a.columns()),
+                        false => (a.columns(), a.rows()),
+                    };
+                    let zeros = |p: &Partition| {
+                        Dense::<f32>::zeros(p.count(ranks.rank()), 16, Layout::RowMajor).unwrap()
+                    };
+                    [true, false].map(|two| {
+                        let request = a.spmm(16).transpose(transpose_a);
+                        let device = spread.device().two_levels(two);
+                        let mut plan: SpmmPlan<f32> = request.plan(&device).unwrap();
+                        let before = sent.products();
+                        plan.execute(&values, &zeros(of_b), &mut zeros(of_c), ()).unwrap();
+                        let after = sent.products();
+                        let volume = plan.explain().volume.clone();
+                        let mine = volume.ranks[ranks.rank()];
+                        let counted = [mine.sent_bytes, mine.sent_messages];
+                        assert_eq!(counted, [after[0] - before[0], after[1] - before[1]]);
+                        volume
+                    })
                 });
-                assert!(
-                    volumes.iter().all(|v| *v == counted),
-                    "{}: {volumes:?} {counted:?}",
-                    matrix.name
-                );
+                for [two, one] in found {
+                    assert_eq!(two, counted, "{}", matrix.name);
+                    let levels = |v: &Volume| (v.network_bytes, v.direct_network_bytes);
+                    assert_eq!(levels(&one), (two.direct_network_bytes, two.direct_network_bytes));
+                    assert_eq!(
+                        one,
+                        Volume {
+                            network_bytes: one.network_bytes,
+                            direct_network_bytes: one.direct_network_bytes,
+                            ..direct.clone()
+                        }
+                    );
+                }
+                assert!(counted.network_bytes <= counted.direct_network_bytes);
+                passed_on += usize::from(counted.network_bytes < counted.direct_network_bytes);
                 let work: u64 = counted.ranks.iter().map(|r| r.nonzeros).sum();
                 assert_eq!(work, a.nnz() as u64);
-                let bytes = counted.bytes();
+                let bytes = direct.bytes();
                 let one = counted.rows_of_b_bytes.min(counted.partial_rows_bytes);
                 match communication {
                     Communication::Cheapest => {
@@ -158,13 +198,14 @@ fn volumes_are_counted_without_running() {
         }
     }
     assert!(mixtures > 3, "{mixtures} mixtures that are cheaper than either");
+    assert!(passed_on > 3, "{passed_on} plans that pass rows on");
 }
 
 /// Errors of one rank reach all, and name it.
 #[test]
 fn arguments_that_differ_are_named() {
     let a = Csr::<f32>::new(4, 4, vec![0, 1, 2, 3, 4], vec![3, 2, 1, 0], vec![1.0; 4]).unwrap();
-    let spread = Spread { ranks: 4, kind: 0, communication: Communication::Cheapest };
+    let spread = Spread { ranks: 4, kind: 0, on_host: 2, communication: Communication::Cheapest };
     let rows = spread.partition(4);
     let errors = |wrong: usize, what: usize| -> Vec<Error> {
         on_ranks(Ranks::in_process(4), |ranks| {
