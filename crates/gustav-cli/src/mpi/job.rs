@@ -159,9 +159,10 @@ impl Job {
 
     /// Ranks that share this process's cores: those of its host, unless each is bound to its own.
     fn ranks_on_this_host(&self) -> Result<usize> {
-        let seen = format!("{} {:?}", host(), cores());
+        let rank = self.ranks.rank();
+        let seen = format!("{} {:?}", self.ranks.hosts()?.of(rank), cores());
         let all = self.ranks.gather_text(&seen)?;
-        Ok(all.iter().filter(|other| **other == all[self.ranks.rank()]).count())
+        Ok(all.iter().filter(|other| **other == all[rank]).count())
     }
 
     /// Times `run`, a collective call, as [`measure::repeat`] does; a time is that of the slowest rank. Collective.
@@ -211,21 +212,6 @@ impl Job {
         let wrong = self.number_of_first(usize::from(!right))? == 1;
         Ok(if wrong { Outcome::Failed } else { Outcome::Done })
     }
-}
-
-/// The name of this host.
-#[cfg(unix)]
-fn host() -> String {
-    let mut name = [0_u8; 256];
-    // SAFETY: writes at most this many bytes.
-    let status = unsafe { libc::gethostname(name.as_mut_ptr().cast(), name.len() - 1) };
-    let end = name.iter().position(|b| *b == 0).unwrap_or(0);
-    if status == 0 { String::from_utf8_lossy(&name[..end]).into_owned() } else { String::new() }
-}
-
-#[cfg(not(unix))]
-fn host() -> String {
-    String::new()
 }
 
 /// The cores that this process may run on.
