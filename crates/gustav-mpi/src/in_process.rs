@@ -1,6 +1,6 @@
 //! Ranks that are threads of one process, and the rank that is alone.
 
-use std::collections::{BTreeMap, HashMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use gustav_core::{Error, Result};
@@ -41,9 +41,10 @@ struct State {
 
 #[derive(Debug, Default)]
 struct Requests {
-    next: usize,
-    /// Those that are done, as sends are when they start, and not yet returned.
-    done: HashSet<usize>,
+    /// Whether each request is done, as sends are when they start.
+    done: Vec<bool>,
+    /// Numbers of requests that were returned.
+    free: Vec<usize>,
     /// Messages to be received, by sender and tag, in the order in which they were started.
     open: HashMap<(usize, Tag), VecDeque<Receive>>,
 }
@@ -123,9 +124,13 @@ impl InProcess {
 }
 
 impl Requests {
-    fn number(&mut self) -> usize {
-        self.next += 1;
-        self.next
+    fn start(&mut self, done: bool) -> usize {
+        let number = self.free.pop().unwrap_or(self.done.len());
+        match self.done.get_mut(number) {
+            Some(state) => *state = done,
+            None => self.done.push(done),
+        }
+        number
     }
 }
 
@@ -209,16 +214,13 @@ unsafe impl Communicator for InProcess {
         let message = bytes.to_vec();
         self.state().mail.entry((self.rank, peer, tag)).or_default().push_back(message);
         self.group.changed.notify_all();
-        let mut requests = self.requests();
-        let request = requests.number();
-        requests.done.insert(request);
-        Ok(Request(request))
+        Ok(Request(self.requests().start(true)))
     }
 
     unsafe fn start_receive(&self, bytes: &mut [u8], peer: usize, tag: Tag) -> Result<Request> {
         let (bytes, len) = (bytes.as_mut_ptr(), bytes.len());
         let mut requests = self.requests();
-        let request = requests.number();
+        let request = requests.start(false);
         let open = requests.open.entry((peer, tag)).or_default();
         open.push_back(Receive { request, bytes, len });
         Ok(Request(request))
@@ -226,14 +228,16 @@ unsafe impl Communicator for InProcess {
 
     unsafe fn wait_any(&self, requests: &[Request]) -> Result<usize> {
         let mut own = self.requests();
-        let Requests { done, open, .. } = &mut *own;
+        let Requests { done, open, free } = &mut *own;
         loop {
-            if let Some(at) = requests.iter().position(|r| done.contains(&r.0)) {
-                done.remove(&requests[at].0);
+            if let Some(at) = requests.iter().position(|r| done.get(r.0) == Some(&true)) {
+                let number = requests[at].0;
+                done[number] = false;
+                free.push(number);
                 return Ok(at);
             }
             let mut state = self.state();
-            let before = done.len();
+            let mut came = false;
             for ((peer, tag), receives) in open.iter_mut() {
                 let Some(mail) = state.mail.get_mut(&(*peer, self.rank, *tag)) else { continue };
                 while !receives.is_empty()
@@ -246,10 +250,11 @@ unsafe impl Communicator for InProcess {
                     }
                     // SAFETY: `len` bytes at `bytes` are lent to this request until it is returned.
                     unsafe { std::ptr::copy_nonoverlapping(message.as_ptr(), bytes, len) };
-                    done.insert(request);
+                    done[request] = true;
+                    came = true;
                 }
             }
-            if done.len() > before {
+            if came {
                 continue;
             }
             let mut missing = open.iter().filter(|(_, receives)| !receives.is_empty()).peekable();
