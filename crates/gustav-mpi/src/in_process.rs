@@ -41,18 +41,20 @@ struct State {
 
 #[derive(Debug, Default)]
 struct Requests {
-    next: usize,
-    /// Sends are done when they start: they are `None`.
-    open: BTreeMap<usize, Option<Receive>>,
+    /// Whether each request is done, as sends are when they start.
+    done: Vec<bool>,
+    /// Numbers of requests that were returned.
+    free: Vec<usize>,
+    /// Messages to be received, by sender and tag, in the order in which they were started.
+    open: HashMap<(usize, Tag), VecDeque<Receive>>,
 }
 
 /// A message that is to be received.
 #[derive(Clone, Copy, Debug)]
 struct Receive {
+    request: usize,
     bytes: *mut u8,
     len: usize,
-    peer: usize,
-    tag: Tag,
 }
 
 // SAFETY: the bytes are lent to the request, whichever thread waits for it.
@@ -119,13 +121,16 @@ impl InProcess {
             state = self.wait(state);
         }
     }
+}
 
-    fn request(&self, receive: Option<Receive>) -> Request {
-        let mut requests = self.requests();
-        let number = requests.next;
-        requests.next += 1;
-        requests.open.insert(number, receive);
-        Request(number)
+impl Requests {
+    fn start(&mut self, done: bool) -> usize {
+        let number = self.free.pop().unwrap_or(self.done.len());
+        match self.done.get_mut(number) {
+            Some(state) => *state = done,
+            None => self.done.push(done),
+        }
+        number
     }
 }
 
@@ -209,47 +214,60 @@ unsafe impl Communicator for InProcess {
         let message = bytes.to_vec();
         self.state().mail.entry((self.rank, peer, tag)).or_default().push_back(message);
         self.group.changed.notify_all();
-        Ok(self.request(None))
+        Ok(Request(self.requests().start(true)))
     }
 
     unsafe fn start_receive(&self, bytes: &mut [u8], peer: usize, tag: Tag) -> Result<Request> {
         let (bytes, len) = (bytes.as_mut_ptr(), bytes.len());
-        Ok(self.request(Some(Receive { bytes, len, peer, tag })))
+        let mut requests = self.requests();
+        let request = requests.start(false);
+        let open = requests.open.entry((peer, tag)).or_default();
+        open.push_back(Receive { request, bytes, len });
+        Ok(Request(request))
     }
 
     unsafe fn wait_any(&self, requests: &[Request]) -> Result<usize> {
-        let mut open = self.requests();
-        let mut state = self.state();
+        let mut own = self.requests();
+        let Requests { done, open, free } = &mut *own;
         loop {
-            // In the order in which they were started, as messages are matched.
-            for receive in open.open.values_mut() {
-                let Some(Receive { bytes, len, peer, tag }) = *receive else { continue };
-                let mail = state.mail.get_mut(&(peer, self.rank, tag));
-                if let Some(message) = mail.and_then(VecDeque::pop_front) {
+            if let Some(at) = requests.iter().position(|r| done.get(r.0) == Some(&true)) {
+                let number = requests[at].0;
+                done[number] = false;
+                free.push(number);
+                return Ok(at);
+            }
+            let mut state = self.state();
+            let mut came = false;
+            for ((peer, tag), receives) in open.iter_mut() {
+                let Some(mail) = state.mail.get_mut(&(*peer, self.rank, *tag)) else { continue };
+                while !receives.is_empty()
+                    && let Some(message) = mail.pop_front()
+                    && let Some(Receive { request, bytes, len }) = receives.pop_front()
+                {
                     if message.len() != len {
                         let reason = format!("{} bytes came, {len} were expected", message.len());
-                        return Err(self.failed("receiving", Some(peer), reason));
+                        return Err(self.failed("receiving", Some(*peer), reason));
                     }
                     // SAFETY: `len` bytes at `bytes` are lent to this request until it is returned.
                     unsafe { std::ptr::copy_nonoverlapping(message.as_ptr(), bytes, len) };
-                    *receive = None;
+                    done[request] = true;
+                    came = true;
                 }
             }
-            let done = |r: &Request| matches!(open.open.get(&r.0), Some(None));
-            if let Some(at) = requests.iter().position(done) {
-                open.open.remove(&requests[at].0);
-                return Ok(at);
+            if came {
+                continue;
             }
-            let of = |r: &Request| open.open.get(&r.0).copied().flatten();
-            let Some(missing) = requests.iter().find_map(of) else {
+            let mut missing = open.iter().filter(|(_, receives)| !receives.is_empty()).peekable();
+            if missing.peek().is_none() {
                 return Err(self.failed("waiting", None, "there is no such request".into()));
-            };
-            // All mail has been looked at: what has not been sent will not be.
-            if state.ended.contains(&missing.peer) {
-                let reason = "that rank has ended".into();
-                return Err(self.failed("receiving", Some(missing.peer), reason));
             }
-            state = self.wait(state);
+            // All mail has been looked at: what has not been sent will not be.
+            if let Some(((peer, _), _)) = missing.find(|((peer, _), _)| state.ended.contains(peer))
+            {
+                let reason = "that rank has ended".into();
+                return Err(self.failed("receiving", Some(*peer), reason));
+            }
+            drop(self.wait(state));
         }
     }
 

@@ -1,15 +1,16 @@
 //! A program for the ranks of an MPI job, started by the tests of `tests/mpi` with what it is to do as its argument.
 
+use std::io::Write;
 use std::process::ExitCode;
 
-use gustav_core::{Csr, Dense, Error, Layout, Problem, Result, Scale, Semiring};
+use gustav_core::{Csr, Dense, Error, Layout, Problem, Result, Scale, Semiring, f16};
 use gustav_cpu::Threads;
 use gustav_mpi::{
-    Communication, Communicator, Device, DistCsr, DistDense, Mpi, Options, Partition, Ranks,
-    Request, SpmmPlan, SpmvPlan, Tag,
+    Communication, Communicator, Device, DistCsr, DistDense, DistPattern, Mpi, Options, Partition,
+    Ranks, Request, SpmmPlan, SpmvPlan, Tag,
 };
 
-/// The same ranks with short messages, so that most are split.
+/// The same ranks with short messages, so that most are split, and as if two had a host together.
 struct ShortMessages(Ranks);
 
 // SAFETY: the calls are those of another.
@@ -22,6 +23,9 @@ unsafe impl Communicator for ShortMessages {
     }
     fn description(&self) -> String {
         self.0.communicator().description()
+    }
+    fn host(&self) -> String {
+        format!("host {}", self.0.rank() / 2)
     }
     fn message_limit(&self) -> usize {
         40
@@ -168,15 +172,14 @@ fn products(ranks: &Ranks) -> Result<String> {
     Ok(format!("{checked} products are right"))
 }
 
-fn run(role: &str, mpi: &Mpi) -> Result<String> {
-    let ranks = mpi.world()?;
+fn run(role: &str, ranks: &Ranks) -> Result<String> {
     let faulty = ranks.rank() == 1;
     match role {
-        "products" => products(&ranks),
-        "short-messages" => products(&Ranks::new(ShortMessages(ranks))),
+        "products" => products(ranks),
+        "short-messages" => products(&Ranks::new(ShortMessages(ranks.clone()))),
         // The duplicate of a communicator that a program would have.
         "differs" => {
-            let a = DistCsr::new(&ranks, &Partition::even(8, ranks.size()), matrix(3, 8)?)?;
+            let a = DistCsr::new(ranks, &Partition::even(8, ranks.size()), matrix(3, 8)?)?;
             let plan: Result<SpmmPlan<f64>> =
                 a.pattern().spmm(if faulty { 5 } else { 4 }).plan(&Device::default());
             match plan.err() {
@@ -184,12 +187,46 @@ fn run(role: &str, mpi: &Mpi) -> Result<String> {
                 other => panic!("{other:?}"),
             }
         }
-        "fails" | "dies" | "panics" => {
-            let a = DistCsr::new(&ranks, &Partition::even(8, ranks.size()), matrix(3, 8)?)?;
+        // All nonzeros and all of B are on rank 1: it alone needs memory for B in the type of sums.
+        "no-memory" => {
+            let columns = Partition::of_counts(&[0, 8, 0])?;
+            let rows = if faulty { 3 } else { 0 };
+            let a = DistPattern::new(ranks, &columns, matrix(rows, 8)?.pattern())?;
+            let plan: Result<SpmmPlan<f16>> = a.spmm(1 << 45).plan(&Device::default());
+            let error = plan.err().expect("2^50 bytes are too many");
+            assert_eq!(matches!(error, Error::OutOfMemory { .. }), faulty, "{error}");
+            Ok(error.to_string())
+        }
+        "bad-pattern" => {
+            let columns = Partition::even(if faulty { 9 } else { 8 }, ranks.size());
+            let found = DistCsr::new(ranks, &columns, matrix(3, 8)?);
+            Ok(found.expect_err("a column too many on rank 1").to_string())
+        }
+        "other-call" => {
+            let a = DistCsr::new(ranks, &Partition::even(8, ranks.size()), matrix(3, 8)?)?;
+            let mut plan: SpmmPlan<f64> = a.pattern().spmm(1).plan(&Device::default())?;
+            let mut other: SpmvPlan<f64> = a.pattern().spmv().plan(&Device::default())?;
+            let b = dense(a.pattern().columns().count(ranks.rank()), 1)?;
+            let mut c = Dense::zeros(3, 1, Layout::RowMajor)?;
+            let found = match faulty {
+                true => other.execute(&a, b.data(), c.data_mut(), ()),
+                false => plan.execute(&a, &b, &mut c, ()),
+            };
+            Ok(found.expect_err("rank 1 executes another plan").to_string())
+        }
+        "gives-up" if faulty => {
+            Err(Error::Argument { name: "file", found: "none".into(), expected: "one".into() })
+        }
+        "fails" | "dies" | "killed" | "panics" | "gives-up" => {
+            let a = DistCsr::new(ranks, &Partition::even(8, ranks.size()), matrix(3, 8)?)?;
             let mut plan: SpmmPlan<f64> = a.pattern().spmm(4).plan(&Device::default())?;
             match role {
                 "dies" if faulty => std::process::abort(),
-                "panics" if faulty => panic!("rank 1 gives up"),
+                "panics" if faulty => panic!("something is wrong"),
+                // SAFETY: ends this process.
+                "killed" if faulty => unsafe {
+                    libc::kill(std::process::id() as i32, libc::SIGKILL);
+                },
                 _ => {}
             }
             let count = a.pattern().columns().count(ranks.rank());
@@ -202,17 +239,35 @@ fn run(role: &str, mpi: &Mpi) -> Result<String> {
     }
 }
 
+/// One line, whole where all ranks write to one terminal.
+fn say(line: &str) {
+    // Nobody is left to hear of an error.
+    let _ = std::io::stderr().write_all(format!("{line}\n").as_bytes());
+}
+
 fn main() -> ExitCode {
     let role = std::env::args().nth(1).unwrap_or_default();
-    let result = Mpi::init().and_then(|mpi| {
-        let said = run(&role, &mpi)?;
-        println!("{}: {said}", mpi.version());
-        Ok(())
-    });
-    match result {
-        Ok(()) => ExitCode::SUCCESS,
+    let mpi = match Mpi::init() {
+        Ok(mpi) => mpi,
         Err(e) => {
-            eprintln!("{e}");
+            say(&e.to_string());
+            return ExitCode::FAILURE;
+        }
+    };
+    let ranks = mpi.world();
+    match ranks.and_then(|ranks| Ok((run(&role, &ranks), ranks))) {
+        Ok((Ok(said), _)) => {
+            println!("{}: {said}", mpi.version());
+            ExitCode::SUCCESS
+        }
+        Ok((Err(e), ranks)) => {
+            say(&format!("rank {}: {e}", ranks.rank()));
+            // The others may wait for this one.
+            ranks.communicator().abort(1);
+            ExitCode::FAILURE
+        }
+        Err(e) => {
+            say(&e.to_string());
             ExitCode::FAILURE
         }
     }

@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use gustav_core::{
-    CsrView, DenseView, DenseViewMut, Index, IndexSlice, Layout, Pattern, Result, Scalar,
+    Csr, CsrView, Dense, DenseView, DenseViewMut, Index, IndexSlice, Layout, Pattern, Result,
+    Scalar,
 };
 use gustav_cpu::Threads;
 use gustav_mpi::{
@@ -170,6 +171,35 @@ impl<T: Scalar> Rows<T> {
             }
         }
     }
+}
+
+/// The rows of all ranks.
+pub fn whole_of<T: Scalar>(
+    parts: &[Rows<T>],
+    partition: &Partition,
+    columns: usize,
+    layout: Layout,
+) -> Dense<T> {
+    let mut whole = Dense::zeros(partition.rows(), columns, layout).expect("a small matrix");
+    for (rank, part) in parts.iter().enumerate() {
+        part.copy_to(&mut whole.view_mut(), partition, rank);
+    }
+    whole
+}
+
+/// The matrix whose rows are those of all parts, one after another.
+pub fn joined<T: Scalar, I: Index, O: Index>(
+    parts: &[Csr<T, I, O>],
+    ncols: usize,
+) -> Result<Csr<T, I, O>> {
+    let (mut offsets, mut indices, mut values) = (vec![O::truncate(0)], Vec::new(), Vec::new());
+    for part in parts {
+        let base = indices.len();
+        offsets.extend(part.offsets()[1..].iter().map(|o| O::truncate(o.to_usize() + base)));
+        indices.extend_from_slice(part.indices());
+        values.extend_from_slice(part.values().as_slice());
+    }
+    Csr::new(offsets.len() - 1, ncols, offsets, indices, values)
 }
 
 /// Ranks whose messages are counted.

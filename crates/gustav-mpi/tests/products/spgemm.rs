@@ -1,10 +1,10 @@
 //! SpGEMM over ranks.
 
-use gustav_core::{Csr, Error, Index, Result, Semiring};
+use gustav_core::{Csr, Error, Index, Result, Semiring, bf16};
 use gustav_mpi::{DistPattern, DistScalar, Partition, Ranks, SpgemmPlan};
 use gustav_testkit::battery::{Settings, check_spgemm_over};
 
-use crate::common::{Spread, Turns, all_ok, on_ranks, pattern_of};
+use crate::common::{Spread, Turns, all_ok, joined, on_ranks, pattern_of};
 
 fn battery<T: DistScalar, I: Index, O: Index>(semiring: Semiring) {
     let mut turns = Turns::default();
@@ -30,21 +30,6 @@ fn battery<T: DistScalar, I: Index, O: Index>(semiring: Semiring) {
     });
 }
 
-/// The rows of all ranks.
-fn joined<T: DistScalar, I: Index, O: Index>(
-    parts: &[Csr<T, I, O>],
-    ncols: usize,
-) -> Result<Csr<T, I, O>> {
-    let (mut offsets, mut indices, mut values) = (vec![O::truncate(0)], Vec::new(), Vec::new());
-    for part in parts {
-        let base = indices.len();
-        offsets.extend(part.offsets()[1..].iter().map(|o| O::truncate(o.to_usize() + base)));
-        indices.extend_from_slice(part.indices());
-        values.extend_from_slice(part.values().as_slice());
-    }
-    Csr::new(offsets.len() - 1, ncols, offsets, indices, values)
-}
-
 #[test]
 fn f32_battery() {
     battery::<f32, u32, u32>(Semiring::PlusTimes);
@@ -54,6 +39,7 @@ fn f32_battery() {
 fn batteries_of_other_types_and_semirings() {
     battery::<f64, u64, u64>(Semiring::MinPlus);
     battery::<i32, u32, u64>(Semiring::OrAnd);
+    battery::<bf16, u64, u32>(Semiring::PlusTimes);
 }
 
 #[test]
