@@ -171,6 +171,46 @@ pub enum Error {
         /// What went wrong there; see [`Error::kind`].
         error: Box<Error>,
     },
+    /// What the ranks of a distributed product were given differs.
+    #[error("rank {rank} has {what} {found}, where rank {other} has {expected}")]
+    RanksDiffer {
+        /// What differs.
+        what: String,
+        /// The rank that differs from most.
+        rank: usize,
+        /// What it was given.
+        found: String,
+        /// The first rank that agrees with most.
+        other: usize,
+        /// What that one was given.
+        expected: String,
+    },
+    /// Another rank could not do its part of a distributed product.
+    #[error("rank {rank}: {reason}")]
+    OtherRank {
+        /// The rank that failed.
+        rank: usize,
+        /// Its error.
+        reason: String,
+    },
+    /// A message between ranks failed.
+    #[error("rank {rank}: {action}{} failed: {reason}", with_peer(.peer))]
+    Communication {
+        /// The rank that saw it.
+        rank: usize,
+        /// The rank at the other end, where there is one.
+        peer: Option<usize>,
+        /// What was being done.
+        action: &'static str,
+        /// The communication library's own words.
+        reason: String,
+    },
+    /// There is no MPI, or not one that can be used.
+    #[error("no MPI: {reason}")]
+    NoMpi {
+        /// What was looked for, and what would help.
+        reason: String,
+    },
     /// An error of the operating system when reading or writing a file.
     #[error("cannot {action} {}: {source}", path.display())]
     Io {
@@ -219,6 +259,10 @@ impl Error {
 
 fn place(path: &Option<PathBuf>) -> String {
     path.as_ref().map(|p| format!("{}: ", p.display())).unwrap_or_default()
+}
+
+fn with_peer(peer: &Option<usize>) -> String {
+    peer.map(|peer| format!(" (rank {peer})")).unwrap_or_default()
 }
 
 /// A hint at a wider index type than `index_type`, if there is one.

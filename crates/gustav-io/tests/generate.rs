@@ -249,3 +249,28 @@ fn sizes_past_the_index_types_are_refused() {
     let error = generator("diagonal:100000000000000").build::<f32, u64, u64>(1);
     assert!(matches!(error, Err(Error::OutOfMemory { .. })), "{error:?}");
 }
+
+#[test]
+fn rows_by_themselves_are_those_of_the_whole() {
+    let texts = SMALL.into_iter().chain([EMPTY, "rmat:9,7", "uniform:2000x50,4"]);
+    for text in texts {
+        let (generator, whole) = (generator(text), build::<f32>(text, 3));
+        let (mut indices, mut values, mut row) = (Vec::new(), Vec::new(), 0);
+        while row < whole.nrows() {
+            let end = whole.nrows().min(row + whole.nrows().div_ceil(5));
+            let part = generator.pattern_of_rows::<u32, u32>(row..end, 3).unwrap();
+            assert_eq!((part.nrows(), part.ncols()), (end - row, whole.ncols()), "{text}");
+            for (k, row) in (row..end).enumerate() {
+                assert_eq!(part.view().row(k), whole.view().pattern().row(row), "{text}");
+            }
+            values.extend(
+                generator.values_of_entries::<f32>(indices.len(), part.nnz(), 3).unwrap().iter(),
+            );
+            indices.extend_from_slice(part.indices());
+            row = end;
+        }
+        assert_eq!((&indices[..], &values[..]), (whole.indices(), whole.values().as_slice()));
+    }
+    let past = generator("diagonal:5").pattern_of_rows::<u32, u32>(3..6, 1);
+    assert!(matches!(past, Err(Error::Argument { .. })));
+}

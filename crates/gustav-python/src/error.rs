@@ -22,6 +22,10 @@ pub fn to_python(error: Error) -> PyErr {
         Error::NoDevice { .. } if text.contains("NVRTC") => {
             PyRuntimeError::new_err(format!("{text}; for Python: pip install gustav[cuda]"))
         }
+        Error::NoMpi { .. } => {
+            PyRuntimeError::new_err(format!("{text}; for Python: pip install gustav[mpi]"))
+        }
+        Error::OtherRank { .. } | Error::Communication { .. } => PyRuntimeError::new_err(text),
         Error::NoDevice { .. } | Error::Device { .. } => PyRuntimeError::new_err(text),
         Error::Cancelled { .. } => PyKeyboardInterrupt::new_err(text),
         Error::Io { source, .. } => match source.raw_os_error() {

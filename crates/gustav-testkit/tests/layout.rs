@@ -14,6 +14,7 @@ const MAY_SEE: &[(&str, &[&str])] = &[
     ("gustav-cpu", &["gustav-core", "gustav-plan"]),
     ("gustav-cuda", &["gustav-core", "gustav-plan"]),
     ("gustav", &["gustav-core", "gustav-io", "gustav-plan", "gustav-cpu", "gustav-cuda"]),
+    ("gustav-mpi", &["gustav-core", "gustav-plan", "gustav-cpu"]),
     ("gustav-report", &["gustav-core", "gustav-io", "gustav-plan"]),
     (
         "gustav-bench",
@@ -28,9 +29,12 @@ const MAY_SEE: &[(&str, &[&str])] = &[
             "gustav-testkit",
         ],
     ),
-    ("gustav-python", &["gustav", "gustav-cli"]),
+    ("gustav-python", &["gustav", "gustav-cli", "gustav-mpi"]),
     ("gustav-capi", &["gustav"]),
-    ("gustav-cli", &["gustav", "gustav-bench", "gustav-core", "gustav-report", "gustav-testkit"]),
+    (
+        "gustav-cli",
+        &["gustav", "gustav-bench", "gustav-core", "gustav-mpi", "gustav-report", "gustav-testkit"],
+    ),
 ];
 
 fn root() -> PathBuf {

@@ -1,6 +1,7 @@
 //! Banded and diagonal matrices.
 
 use std::fmt::Display;
+use std::ops::Range;
 
 use gustav_core::{Index, Result};
 
@@ -54,8 +55,8 @@ impl Family for Banded {
         Some((n * half).saturating_mul(2).saturating_sub(half * (half + 1)).saturating_add(n))
     }
 
-    fn pattern<I: Index, O: Index>(&self, seed: u64) -> Result<Pattern<I, O>> {
-        pattern(self.n, self.entries(), seed, &|row, _, columns| {
+    fn pattern<I: Index, O: Index>(&self, rows: Range<usize>, seed: u64) -> Result<Pattern<I, O>> {
+        pattern(rows, (self.n, self.entries()), seed, &|row, _, columns| {
             let end = row.saturating_add(self.half).saturating_add(1).min(self.n);
             columns.extend(row.saturating_sub(self.half)..end);
         })
@@ -84,7 +85,7 @@ impl Family for Diagonal {
         Some(self.n as u128)
     }
 
-    fn pattern<I: Index, O: Index>(&self, seed: u64) -> Result<Pattern<I, O>> {
-        pattern(self.n, self.entries(), seed, &|row, _, columns| columns.push(row))
+    fn pattern<I: Index, O: Index>(&self, rows: Range<usize>, seed: u64) -> Result<Pattern<I, O>> {
+        pattern(rows, (self.n, self.entries()), seed, &|row, _, columns| columns.push(row))
     }
 }

@@ -1,6 +1,7 @@
 //! Block-diagonal matrices.
 
 use std::fmt::Display;
+use std::ops::Range;
 
 use gustav_core::{Index, Result};
 
@@ -49,8 +50,8 @@ impl Family for Block {
         Some(whole.saturating_mul(size * size) + rest * rest)
     }
 
-    fn pattern<I: Index, O: Index>(&self, seed: u64) -> Result<Pattern<I, O>> {
-        pattern(self.n, self.entries(), seed, &|row, _, columns| {
+    fn pattern<I: Index, O: Index>(&self, rows: Range<usize>, seed: u64) -> Result<Pattern<I, O>> {
+        pattern(rows, (self.n, self.entries()), seed, &|row, _, columns| {
             let first = row - row % self.size;
             columns.extend(first..first.saturating_add(self.size).min(self.n));
         })

@@ -1,6 +1,7 @@
 //! Mostly empty rows.
 
 use std::fmt::Display;
+use std::ops::Range;
 
 use gustav_core::{Index, Result};
 
@@ -49,8 +50,8 @@ impl Family for Empty {
         Some((filled * self.per_row.min(self.ncols) as f64) as u128)
     }
 
-    fn pattern<I: Index, O: Index>(&self, seed: u64) -> Result<Pattern<I, O>> {
-        pattern(self.nrows, self.entries(), seed, &|_, stream, columns| {
+    fn pattern<I: Index, O: Index>(&self, rows: Range<usize>, seed: u64) -> Result<Pattern<I, O>> {
+        pattern(rows, (self.nrows, self.entries()), seed, &|_, stream, columns| {
             if stream.unit() >= self.share {
                 stream.distinct(self.per_row, self.ncols, columns);
             }

@@ -1,6 +1,7 @@
 //! Finite elements with several unknowns at every node.
 
 use std::fmt::Display;
+use std::ops::Range;
 
 use gustav_core::{Index, Result};
 
@@ -49,9 +50,9 @@ impl Family for Fem {
         Some(self.grid.pairs().saturating_mul(block))
     }
 
-    fn pattern<I: Index, O: Index>(&self, seed: u64) -> Result<Pattern<I, O>> {
+    fn pattern<I: Index, O: Index>(&self, rows: Range<usize>, seed: u64) -> Result<Pattern<I, O>> {
         let dof = self.dof;
-        pattern(self.shape()?.0, self.entries(), seed, &|row, _, columns| {
+        pattern(rows, (self.shape()?.0, self.entries()), seed, &|row, _, columns| {
             self.grid.around(row / dof, |node| columns.extend(node * dof..(node + 1) * dof));
         })
     }

@@ -1,6 +1,7 @@
 //! Stencils on regular grids.
 
 use std::fmt::Display;
+use std::ops::Range;
 
 use gustav_core::{Index, Result};
 
@@ -63,9 +64,9 @@ impl Family for Grid5 {
         Some(streets(self.nx, self.ny).saturating_mul(2).saturating_add(points))
     }
 
-    fn pattern<I: Index, O: Index>(&self, seed: u64) -> Result<Pattern<I, O>> {
+    fn pattern<I: Index, O: Index>(&self, rows: Range<usize>, seed: u64) -> Result<Pattern<I, O>> {
         let Grid5 { nx, ny } = *self;
-        pattern(self.shape()?.0, self.entries(), seed, &|row, _, columns| {
+        pattern(rows, (self.shape()?.0, self.entries()), seed, &|row, _, columns| {
             let (x, y) = (row % nx, row / nx);
             let neighbours = [
                 (y > 0).then(|| row - nx),
@@ -131,8 +132,8 @@ impl Family for Grid27 {
         Some(self.pairs())
     }
 
-    fn pattern<I: Index, O: Index>(&self, seed: u64) -> Result<Pattern<I, O>> {
-        pattern(self.points()?, self.entries(), seed, &|row, _, columns| {
+    fn pattern<I: Index, O: Index>(&self, rows: Range<usize>, seed: u64) -> Result<Pattern<I, O>> {
+        pattern(rows, (self.points()?, self.entries()), seed, &|row, _, columns| {
             self.around(row, |c| columns.push(c));
         })
     }

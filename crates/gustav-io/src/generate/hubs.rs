@@ -1,6 +1,7 @@
 //! A few very long rows among short ones.
 
 use std::fmt::Display;
+use std::ops::Range;
 
 use gustav_core::{Index, Result};
 
@@ -67,8 +68,8 @@ impl Family for Hubs {
         )
     }
 
-    fn pattern<I: Index, O: Index>(&self, seed: u64) -> Result<Pattern<I, O>> {
-        pattern(self.nrows, self.entries(), seed, &|row, stream, columns| {
+    fn pattern<I: Index, O: Index>(&self, rows: Range<usize>, seed: u64) -> Result<Pattern<I, O>> {
+        pattern(rows, (self.nrows, self.entries()), seed, &|row, stream, columns| {
             let hub = self.before(row + 1) > self.before(row);
             let length = if hub { self.hub_length } else { self.per_row };
             stream.distinct(length, self.ncols, columns);

@@ -38,9 +38,10 @@ mod uniform;
 mod values;
 
 use std::fmt::Display;
+use std::ops::Range;
 use std::str::FromStr;
 
-use gustav_core::{Csr, Error, Index, Result, Scalar};
+use gustav_core::{Buffer, Csr, Error, Index, Result, Scalar};
 
 pub use banded::{Banded, Diagonal};
 pub use block::Block;
@@ -82,9 +83,9 @@ trait Family: Display + Sized + Sync {
     fn shape(&self) -> Result<(usize, usize)>;
     /// The number of entries, or its expectation; `None` if it is known only after building.
     fn entries(&self) -> Option<u128>;
-    /// Row offsets and column indices. Index types have been checked against the shape and
-    /// the expected entries.
-    fn pattern<I: Index, O: Index>(&self, seed: u64) -> Result<Pattern<I, O>>;
+    /// Row offsets, counted from the first of `rows`, and column indices of these rows. Index types
+    /// have been checked against the columns.
+    fn pattern<I: Index, O: Index>(&self, rows: Range<usize>, seed: u64) -> Result<Pattern<I, O>>;
 }
 
 macro_rules! generators {
@@ -114,8 +115,8 @@ macro_rules! generators {
                 match self { $(Generator::$family(f) => f.entries(),)* }
             }
 
-            fn pattern<I: Index, O: Index>(&self, seed: u64) -> Result<Pattern<I, O>> {
-                match self { $(Generator::$family(f) => f.pattern(seed),)* }
+            fn pattern<I: Index, O: Index>(&self, rows: Range<usize>, seed: u64) -> Result<Pattern<I, O>> {
+                match self { $(Generator::$family(f) => f.pattern(rows, seed),)* }
             }
         }
 
@@ -192,8 +193,47 @@ impl Generator {
         if let Some(need) = self.entries().filter(|n| *n > u128::from(O::MAX)) {
             return Err(Error::Overflow { what: "row offset", need, index_type: O::TYPE });
         }
-        let Pattern { offsets, indices } = self.pattern::<I, O>(seed)?;
-        let values = values::values::<T>(indices.len(), seed)?;
+        let Pattern { offsets, indices } = self.pattern::<I, O>(0..nrows, seed)?;
+        let values = values::values::<T>(0, indices.len(), seed)?;
         Csr::new(nrows, ncols, offsets, indices, values)
+    }
+
+    /// The pattern of rows `rows` alone, over all columns: those of the whole matrix that
+    /// [`Generator::build`] gives, without the memory of the others. R-MAT draws all edges for it; other
+    /// families draw these rows alone.
+    ///
+    /// # Errors
+    /// [`Error::Argument`] for rows that there are not, and as [`Generator::build`].
+    pub fn pattern_of_rows<I: Index, O: Index>(
+        &self,
+        rows: Range<usize>,
+        seed: u64,
+    ) -> Result<gustav_core::Pattern<I, O>> {
+        let (nrows, ncols) = self.shape()?;
+        if rows.start > rows.end || rows.end > nrows {
+            return Err(Error::Argument {
+                name: "rows to generate",
+                found: format!("{rows:?}"),
+                expected: format!("some of {nrows} rows"),
+            });
+        }
+        I::try_from_usize(ncols.saturating_sub(1), "column index")?;
+        let len = rows.len();
+        let Pattern { offsets, indices } = self.pattern::<I, O>(rows, seed)?;
+        gustav_core::Pattern::new(len, ncols, offsets, indices)
+    }
+
+    /// The values of entries `first` to `first + len` − 1 of the whole matrix, counted row by row: those of rows that
+    /// [`Generator::pattern_of_rows`] gives, where `first` entries are in rows before them.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`].
+    pub fn values_of_entries<T: Scalar>(
+        &self,
+        first: usize,
+        len: usize,
+        seed: u64,
+    ) -> Result<Buffer<T>> {
+        values::values(first, len, seed)
     }
 }

@@ -1,6 +1,7 @@
 //! Row lengths from a power law.
 
 use std::fmt::Display;
+use std::ops::Range;
 
 use gustav_core::{Index, Result};
 
@@ -54,9 +55,9 @@ impl Family for PowerLaw {
         None
     }
 
-    fn pattern<I: Index, O: Index>(&self, seed: u64) -> Result<Pattern<I, O>> {
+    fn pattern<I: Index, O: Index>(&self, rows: Range<usize>, seed: u64) -> Result<Pattern<I, O>> {
         let tail = 1.0 / (self.exponent - 1.0);
-        pattern(self.nrows, self.entries(), seed, &|_, stream, columns| {
+        pattern(rows, (self.nrows, self.entries()), seed, &|_, stream, columns| {
             // Inversion: P(length > x) = (shortest / x)^(exponent − 1); 1 − unit is never 0.
             let length = self.shortest as f64 / power(1.0 - stream.unit(), tail);
             // The cast saturates, an infinite length included.

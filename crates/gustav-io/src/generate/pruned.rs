@@ -1,6 +1,7 @@
 //! Weights of a pruned network.
 
 use std::fmt::Display;
+use std::ops::Range;
 
 use gustav_core::{Index, Result};
 
@@ -40,10 +41,10 @@ impl Family for Pruned {
         self.0.entries()
     }
 
-    fn pattern<I: Index, O: Index>(&self, seed: u64) -> Result<Pattern<I, O>> {
+    fn pattern<I: Index, O: Index>(&self, rows: Range<usize>, seed: u64) -> Result<Pattern<I, O>> {
         let Density { nrows, ncols, sparsity } = self.0;
         let mean = (1.0 - sparsity) * ncols as f64;
-        pattern(nrows, self.entries(), seed, &|_, stream, columns| {
+        pattern(rows, (nrows, self.entries()), seed, &|_, stream, columns| {
             let length = mean * (0.25 + 1.5 * stream.unit());
             stream.distinct((length + 0.5) as usize, ncols, columns);
         })

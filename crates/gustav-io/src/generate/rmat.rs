@@ -1,6 +1,7 @@
 //! R-MAT: Chakrabarti, Zhan and Faloutsos, "R-MAT: a recursive model for graph mining", 2004.
 
 use std::fmt::Display;
+use std::ops::Range;
 
 use gustav_core::{Buffer, Error, Index, IndexType, Result, buffer::try_vec, parallel};
 
@@ -98,7 +99,7 @@ impl Family for Rmat {
         (self.scale >= 16).then(|| self.edges())
     }
 
-    fn pattern<I: Index, O: Index>(&self, seed: u64) -> Result<Pattern<I, O>> {
+    fn pattern<I: Index, O: Index>(&self, rows: Range<usize>, seed: u64) -> Result<Pattern<I, O>> {
         let count = usize::try_from(self.edges()).map_err(|_| Error::Overflow {
             what: "edges",
             need: self.edges(),
@@ -106,28 +107,55 @@ impl Family for Rmat {
         })?;
         let [a, b, c, _] = self.quadrants;
         let bounds = [a, a + b, a + b + c].map(|p| (p * 2f64.powi(32)) as u64);
-        let mut edges = Buffer::<u64>::zeroed(count, "edges")?;
-        parallel::chunks_mut(&mut edges, RUN, |run, edges| {
-            let mut stream = Stream::new(seed, Purpose::Edges, run as u64);
-            edges.fill_with(|| self.edge(&mut stream, bounds));
-        });
-        parallel::sort(&mut edges);
         let nrows = self.shape()?.0;
-        let mut offsets = try_vec::<O>(nrows + 1, "row offsets")?;
-        let mut indices = try_vec::<I>(count, "column indices")?;
+        let draw = |run: usize, edges: &mut dyn FnMut(u64)| {
+            let mut stream = Stream::new(seed, Purpose::Edges, run as u64);
+            let drawn = (count - run * RUN).min(RUN);
+            (0..drawn).for_each(|_| edges(self.edge(&mut stream, bounds)));
+        };
+        let mut edges: Buffer<u64>;
+        if rows == (0..nrows) {
+            edges = Buffer::<u64>::zeroed(count, "edges")?;
+            parallel::chunks_mut(&mut edges, RUN, |run, edges| {
+                let mut at = 0;
+                draw(run, &mut |edge| {
+                    edges[at] = edge;
+                    at += 1;
+                });
+            });
+        } else {
+            // All edges are drawn, and those of these rows kept.
+            let of_rows = |run: usize| {
+                let mut kept = Vec::new();
+                draw(run, &mut |edge| {
+                    if rows.contains(&((edge >> self.scale) as usize)) {
+                        kept.push(edge);
+                    }
+                });
+                kept
+            };
+            let parts: Vec<Vec<u64>> = parallel::map(count.div_ceil(RUN), of_rows);
+            let len = parts.iter().map(Vec::len).sum();
+            let mut kept = try_vec::<u64>(len, "edges")?;
+            parts.iter().for_each(|part| kept.extend_from_slice(part));
+            edges = kept.into();
+        }
+        parallel::sort(&mut edges);
+        let mut offsets = try_vec::<O>(rows.len() + 1, "row offsets")?;
+        let mut indices = try_vec::<I>(edges.len(), "column indices")?;
         let mut last = None;
         offsets.push(O::default());
         for &edge in edges.iter() {
             if last.replace(edge) == Some(edge) {
                 continue;
             }
-            let row = (edge >> self.scale) as usize;
+            let row = (edge >> self.scale) as usize - rows.start;
             let end = O::truncate(indices.len());
             offsets.resize(row + 1, end);
             indices.push(I::truncate((edge & ((1 << self.scale) - 1)) as usize));
         }
         O::try_from_usize(indices.len(), "row offset")?;
-        offsets.resize(nrows + 1, O::truncate(indices.len()));
+        offsets.resize(rows.len() + 1, O::truncate(indices.len()));
         Ok(Pattern { offsets, indices: indices.into() })
     }
 }

@@ -1,6 +1,7 @@
 //! Graphs like road networks.
 
 use std::fmt::Display;
+use std::ops::Range;
 
 use gustav_core::{Index, Result};
 
@@ -51,14 +52,14 @@ impl Family for Road {
         Some(streets(self.nx, self.ny) / 10 * 14)
     }
 
-    fn pattern<I: Index, O: Index>(&self, seed: u64) -> Result<Pattern<I, O>> {
+    fn pattern<I: Index, O: Index>(&self, rows: Range<usize>, seed: u64) -> Result<Pattern<I, O>> {
         let Road { nx, ny } = *self;
         // A street is identified by the number of its lower end: even along x, odd along y.
         let street = |lower: usize, along_y: bool| {
             let number = (lower as u64).wrapping_mul(2) | u64::from(along_y);
             hash(seed, Purpose::Edges, number) < KEPT
         };
-        pattern(self.shape()?.0, self.entries(), seed, &|row, _, columns| {
+        pattern(rows, (self.shape()?.0, self.entries()), seed, &|row, _, columns| {
             let (x, y) = (row % nx, row / nx);
             let neighbours = [
                 (y > 0 && street(row.wrapping_sub(nx), true)).then(|| row - nx),

@@ -1,5 +1,7 @@
 //! Patterns generated row by row, in parallel.
 
+use std::ops::Range;
+
 use gustav_core::{Buffer, Index, Result, buffer::try_vec, parallel};
 
 use super::stream::{Purpose, Stream};
@@ -16,25 +18,28 @@ pub(crate) struct Pattern<I: Index, O: Index> {
 /// Appends the columns of a row, given its number and its own stream.
 pub(crate) type Row<'a> = dyn Fn(usize, &mut Stream, &mut Vec<usize>) + Sync + 'a;
 
-/// The pattern whose row `r` has the columns that `row(r, stream, columns)` appends, with a stream
-/// of its own for every row.
+/// Rows `rows` of the pattern whose row `r` has the columns that `row(r, stream, columns)` appends,
+/// with a stream of its own for every row. `whole`: the rows of the whole pattern and the entries to
+/// expect in them.
 ///
 /// # Errors
 /// [`Error::Overflow`](gustav_core::Error::Overflow) when the entries do not fit the offsets,
 /// [`Error::OutOfMemory`](gustav_core::Error::OutOfMemory).
 pub(crate) fn pattern<I: Index, O: Index>(
-    nrows: usize,
-    entries: Option<u128>,
+    rows: Range<usize>,
+    (nrows, entries): (usize, Option<u128>),
     seed: u64,
     row: &Row<'_>,
 ) -> Result<Pattern<I, O>> {
-    let mut offsets = try_vec::<O>(nrows.saturating_add(1), "row offsets")?;
+    let mut offsets = try_vec::<O>(rows.len().saturating_add(1), "row offsets")?;
     // Fails here if there is too little memory, before the chunks are generated.
-    let expected = entries.map_or(0, |n| usize::try_from(n).unwrap_or(usize::MAX));
-    drop(try_vec::<I>(expected, "column indices")?);
-    let chunks: Vec<(Vec<usize>, Vec<I>)> = parallel::map(nrows.div_ceil(CHUNK), |chunk| {
+    let share = rows.len() as f64 / nrows.max(1) as f64;
+    let expected = entries.map_or(0.0, |n| n as f64 * share);
+    drop(try_vec::<I>(expected as usize, "column indices")?);
+    let chunks: Vec<(Vec<usize>, Vec<I>)> = parallel::map(rows.len().div_ceil(CHUNK), |chunk| {
         let (mut lengths, mut indices, mut columns) = (Vec::new(), Vec::new(), Vec::new());
-        for r in chunk * CHUNK..nrows.min((chunk + 1) * CHUNK) {
+        let first = rows.start + chunk * CHUNK;
+        for r in first..rows.end.min(first + CHUNK) {
             columns.clear();
             row(r, &mut Stream::new(seed, Purpose::Columns, r as u64), &mut columns);
             lengths.push(columns.len());

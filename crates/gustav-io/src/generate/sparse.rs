@@ -1,6 +1,7 @@
 //! Dense matrices with most elements removed at random.
 
 use std::fmt::Display;
+use std::ops::Range;
 
 use gustav_core::{Index, Result};
 
@@ -39,10 +40,10 @@ impl Family for Sparse {
         self.0.entries()
     }
 
-    fn pattern<I: Index, O: Index>(&self, seed: u64) -> Result<Pattern<I, O>> {
+    fn pattern<I: Index, O: Index>(&self, rows: Range<usize>, seed: u64) -> Result<Pattern<I, O>> {
         let Density { nrows, ncols, sparsity } = self.0;
         let gaps = Gaps::new(sparsity);
-        pattern(nrows, self.entries(), seed, &|_, stream, columns| {
+        pattern(rows, (nrows, self.entries()), seed, &|_, stream, columns| {
             let mut column = gaps.draw(stream, ncols);
             while column < ncols {
                 columns.push(column);

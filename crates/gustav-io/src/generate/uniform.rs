@@ -1,6 +1,7 @@
 //! Rows of equal length with random columns.
 
 use std::fmt::Display;
+use std::ops::Range;
 
 use gustav_core::{Index, Result};
 
@@ -45,8 +46,8 @@ impl Family for Uniform {
         Some(self.nrows as u128 * self.per_row.min(self.ncols) as u128)
     }
 
-    fn pattern<I: Index, O: Index>(&self, seed: u64) -> Result<Pattern<I, O>> {
-        pattern(self.nrows, self.entries(), seed, &|_, stream, columns| {
+    fn pattern<I: Index, O: Index>(&self, rows: Range<usize>, seed: u64) -> Result<Pattern<I, O>> {
+        pattern(rows, (self.nrows, self.entries()), seed, &|_, stream, columns| {
             stream.distinct(self.per_row, self.ncols, columns);
         })
     }

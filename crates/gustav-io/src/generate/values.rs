@@ -7,14 +7,22 @@ use super::stream::{Purpose, Stream};
 /// Entries drawn from one stream.
 const RUN: usize = 4096;
 
-/// `len` values of either sign: magnitudes uniform in [0.5, 1.5), rounded; for integers in 1..=9.
-pub(crate) fn values<T: Scalar>(len: usize, seed: u64) -> Result<Buffer<T>> {
+/// The values of entries `first` to `first + len` − 1, of either sign: magnitudes uniform in [0.5, 1.5), rounded;
+/// for integers in 1..=9.
+pub(crate) fn values<T: Scalar>(first: usize, len: usize, seed: u64) -> Result<Buffer<T>> {
     let mut values = Buffer::<T>::zeroed(len, "values")?;
-    parallel::chunks_mut(&mut values, RUN, |run, values| {
-        let mut stream = Stream::new(seed, Purpose::Values, run as u64);
-        for value in values {
-            *value = draw(&mut stream);
-        }
+    let to_next = (RUN - first % RUN).min(len);
+    let (head, rest) = values.split_at_mut(to_next);
+    let mut stream = Stream::new(seed, Purpose::Values, (first / RUN) as u64);
+    // Every value takes one number of its stream.
+    for _ in 0..first % RUN {
+        stream.bits();
+    }
+    head.fill_with(|| draw(&mut stream));
+    let runs = (first / RUN + 1) as u64;
+    parallel::chunks_mut(rest, RUN, |run, values| {
+        let mut stream = Stream::new(seed, Purpose::Values, runs + run as u64);
+        values.fill_with(|| draw(&mut stream));
     });
     Ok(values)
 }

@@ -1,0 +1,114 @@
+//! What gustav needs of a library that connects ranks.
+
+use gustav_core::Result;
+
+/// A message under way, as its communicator numbers it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Request(pub usize);
+
+/// The calls between ranks that distributed products are made of.
+///
+/// [`MpiCommunicator`](crate::MpiCommunicator) is MPI's, [`InProcess`](crate::InProcess) connects threads of one
+/// process, or is alone. A program with another communication library implements these calls; products then run on
+/// it.
+///
+/// Collective calls are made by every rank, in the same order. Messages between two ranks with one tag arrive in the
+/// order in which they were sent. Every call may fail with
+/// [`Error::Communication`](gustav_core::Error::Communication), which names this rank and, where there is one, the
+/// peer; a communicator that has failed once keeps failing.
+///
+/// # Safety
+/// An implementation does not touch the bytes of a message after [`wait_any`](Communicator::wait_any) has returned its
+/// request, and has written all bytes of a received one by then.
+pub unsafe trait Communicator: Send + Sync {
+    /// The number of this rank, from 0.
+    fn rank(&self) -> usize;
+
+    /// The number of ranks.
+    fn size(&self) -> usize;
+
+    /// What connects the ranks, in a few words.
+    fn description(&self) -> String;
+
+    /// The name of the host that this rank is on: ranks with equal names share one. Without a name, every rank is taken
+    /// to be on a host of its own.
+    fn host(&self) -> String {
+        String::new()
+    }
+
+    /// The largest message in bytes, at least 1; longer ones are sent in several.
+    fn message_limit(&self) -> usize;
+
+    /// Replaces every number by its maximum over the ranks. Collective.
+    ///
+    /// # Errors
+    /// As all calls.
+    fn all_reduce_max(&self, numbers: &mut [u64]) -> Result<()>;
+
+    /// `all` becomes what the ranks give as `mine`, in rank order: `size` times as many bytes, the same number on
+    /// every rank. Collective.
+    ///
+    /// # Errors
+    /// As all calls.
+    fn all_gather(&self, mine: &[u8], all: &mut [u8]) -> Result<()>;
+
+    /// Sends `to[q]` to rank q; `from[q]` becomes what rank q sends here. Both have `size` numbers. Collective.
+    ///
+    /// # Errors
+    /// As all calls.
+    fn all_to_all(&self, to: &[u64], from: &mut [u64]) -> Result<()>;
+
+    /// Returns when every rank has called it. Collective.
+    ///
+    /// # Errors
+    /// As all calls.
+    fn barrier(&self) -> Result<()>;
+
+    /// Starts to send `bytes`, no more than [`message_limit`](Communicator::message_limit), to `peer`.
+    ///
+    /// # Safety
+    /// The bytes stay where they are, and nobody writes them, until [`wait_any`](Communicator::wait_any) returns the
+    /// request, or for ever.
+    ///
+    /// # Errors
+    /// As all calls.
+    unsafe fn start_send(&self, bytes: &[u8], peer: usize, tag: Tag) -> Result<Request>;
+
+    /// Starts to receive a message of just as many bytes from `peer`.
+    ///
+    /// # Safety
+    /// Nobody reads or writes the bytes, and they stay where they are, until [`wait_any`](Communicator::wait_any)
+    /// returns the request, or for ever.
+    ///
+    /// # Errors
+    /// As all calls.
+    unsafe fn start_receive(&self, bytes: &mut [u8], peer: usize, tag: Tag) -> Result<Request>;
+
+    /// Waits until one of `requests` is done, at least one, and returns its position among them.
+    ///
+    /// # Safety
+    /// All were started on this communicator, and none has been returned before.
+    ///
+    /// # Errors
+    /// As all calls.
+    unsafe fn wait_any(&self, requests: &[Request]) -> Result<usize>;
+
+    /// Ends the processes of all ranks, or where that is not possible this one's part, with an exit status.
+    fn abort(&self, status: i32);
+}
+
+/// What a message is for. MPI guarantees tags up to 32,767.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[repr(i32)]
+pub enum Tag {
+    /// What a plan tells another rank once.
+    Plan = 1,
+    /// Operands: rows of dense matrices and values.
+    Operands = 2,
+    /// Partial rows of a result.
+    Partial = 3,
+    /// Operands that are to be passed on to ranks of the same host.
+    Relayed = 4,
+    /// Operands that are passed on.
+    PassedOn = 5,
+}

@@ -1,0 +1,52 @@
+//! Ghost rows: rows of another rank's operand that a rank needs a copy of.
+
+use gustav_core::{Index, Result};
+
+use crate::DistPattern;
+use crate::blocks::Blocks;
+use crate::exchange::all_to_all;
+use crate::words::{Foreign, describe};
+
+/// Which ghost rows a rank needs, and which of its rows others need.
+pub struct Ghosts {
+    /// The rank's nonzeros; those in blocks of other ranks are all multiplied here, with ghost rows.
+    pub blocks: Blocks,
+    /// The rows of this rank that each rank needs, counted from its first.
+    pub wanted: Vec<Vec<u32>>,
+}
+
+impl Ghosts {
+    /// Finds and exchanges them for products at the nonzeros of `pattern`, of the rows that are spread as its columns.
+    /// Collective.
+    ///
+    /// # Errors
+    /// On every rank, as [`Blocks::new`], and as all calls of a [`Communicator`](crate::Communicator).
+    pub fn new<I: Index, O: Index>(pattern: &DistPattern<I, O>) -> Result<Self> {
+        let ranks = pattern.ranks();
+        let (rank, local) = (ranks.rank(), pattern.local().view());
+        let all_here = |_: usize, columns: usize, _: &[(u32, u32)]| vec![true; columns];
+        let described = Blocks::new(&local, 0..local.nrows(), pattern.columns(), rank, &all_here)
+            .and_then(|blocks| {
+                let mut words: Vec<Vec<u32>> = vec![Vec::new(); ranks.size()];
+                for block in &blocks.others {
+                    words[block.peer] = describe(block)?;
+                }
+                Ok((blocks, words))
+            });
+        let (blocks, words) = ranks.together(described)?;
+        let words: Vec<&[u32]> = words.iter().map(Vec::as_slice).collect();
+        let words = all_to_all(ranks, &words)?;
+        let columns = pattern.columns().count(rank);
+        let read = |(peer, words): (usize, &Vec<u32>)| match words.is_empty() {
+            true => Ok(Vec::new()),
+            false => Foreign::read(words, (rank, peer), columns).map(|foreign| foreign.columns),
+        };
+        let wanted = words.iter().enumerate().map(read).collect::<Result<_>>();
+        Ok(Ghosts { blocks, wanted: ranks.together(wanted)? })
+    }
+
+    /// The number of ghost rows.
+    pub fn count(&self) -> usize {
+        self.blocks.others.iter().map(|block| block.columns.len()).sum()
+    }
+}

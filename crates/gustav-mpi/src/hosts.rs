@@ -1,0 +1,127 @@
+//! Which ranks share a host, and what of that saves messages between hosts.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// Which ranks share a host. A clone costs a reference count.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hosts {
+    of: Arc<[usize]>,
+}
+
+impl Hosts {
+    /// Ranks with equal names share a host: `names[r]` is that of rank r's.
+    pub fn of_names<N: PartialEq>(names: &[N]) -> Self {
+        let mut first: Vec<&N> = Vec::new();
+        let number = |name| {
+            first.iter().position(|n| *n == name).unwrap_or_else(|| {
+                first.push(name);
+                first.len() - 1
+            })
+        };
+        Hosts { of: names.iter().map(number).collect() }
+    }
+
+    /// `ranks` ranks, each on a host of its own.
+    pub fn apart(ranks: usize) -> Self {
+        Hosts { of: (0..ranks).collect() }
+    }
+
+    /// `ranks` ranks, `each` consecutive ones, at least one, on a host.
+    pub fn of_consecutive(ranks: usize, each: usize) -> Self {
+        Hosts { of: (0..ranks).map(|rank| rank / each.max(1)).collect() }
+    }
+
+    /// Number of ranks.
+    pub fn ranks(&self) -> usize {
+        self.of.len()
+    }
+
+    /// Number of hosts.
+    pub fn count(&self) -> usize {
+        self.of.iter().max().map_or(0, |last| last + 1)
+    }
+
+    /// The number of the host of `rank`, which is below [`Hosts::ranks`]; hosts are numbered in the order of their first
+    /// ranks.
+    pub fn of(&self, rank: usize) -> usize {
+        self.of[rank]
+    }
+
+    /// Whether the ranks are on different hosts.
+    pub fn differ(&self, a: usize, b: usize) -> bool {
+        self.of[a] != self.of[b]
+    }
+
+    /// Whether some host has several ranks, and there are others.
+    pub fn have_levels(&self) -> bool {
+        (2..self.ranks()).contains(&self.count())
+    }
+
+    /// The ranks of every host.
+    pub(crate) fn each(&self) -> Vec<Vec<usize>> {
+        let mut ranks = vec![Vec::new(); self.count()];
+        self.of.iter().enumerate().for_each(|(rank, host)| ranks[*host].push(rank));
+        ranks
+    }
+}
+
+/// Rows of a rank that go to one rank of another host, which passes them on to others there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Relay {
+    /// The rank that they go to.
+    pub through: usize,
+    /// The rows that any rank there needs, increasing.
+    pub rows: Vec<u32>,
+    /// The ranks that need some, increasing, and the positions of these among `rows`.
+    pub wanted: Vec<(usize, Vec<u32>)>,
+}
+
+impl Relay {
+    /// The relay for rows of `from` that ranks of one other host want, each list increasing: none if no row is wanted
+    /// twice there.
+    pub fn to_host(from: usize, wanted: &[(usize, &[u32])]) -> Option<Relay> {
+        let wanted: Vec<_> = wanted.iter().filter(|(_, rows)| !rows.is_empty()).collect();
+        let all: usize = wanted.iter().map(|(_, rows)| rows.len()).sum();
+        let mut rows: Vec<u32> = wanted.iter().flat_map(|(_, rows)| rows.iter().copied()).collect();
+        rows.sort_unstable();
+        rows.dedup();
+        if rows.len() == all {
+            return None;
+        }
+        // Different ranks send to different ranks there, so that all of them share the work.
+        let through = wanted[from % wanted.len()].0;
+        let position = |row: &u32| rows.partition_point(|r| r < row) as u32;
+        let wanted = wanted.iter().map(|(rank, of)| (*rank, of.iter().map(position).collect()));
+        Some(Relay { through, wanted: wanted.collect(), rows })
+    }
+
+    /// The relays of rank `from` for the rows that every rank wants of it.
+    pub fn of(from: usize, hosts: &Hosts, wanted: &[Vec<u32>]) -> Vec<Relay> {
+        let mut by_host: BTreeMap<usize, Vec<(usize, &[u32])>> = BTreeMap::new();
+        for (rank, rows) in wanted.iter().enumerate().filter(|(q, _)| hosts.differ(*q, from)) {
+            by_host.entry(hosts.of(rank)).or_default().push((rank, rows));
+        }
+        by_host.values().filter_map(|wanted| Relay::to_host(from, wanted)).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_that_are_wanted_twice_cross_once() {
+        let hosts = Hosts::of_names(&["b", "a", "b", "a", "a", "c"]);
+        assert_eq!((hosts.count(), hosts.of(0), hosts.of(4), hosts.of(5)), (3, 0, 1, 2));
+        assert!(hosts.have_levels() && !Hosts::apart(3).have_levels());
+        assert!(!Hosts::of_consecutive(3, 3).have_levels());
+        let wanted = [vec![9], vec![1, 4, 7], vec![3], vec![4, 5], vec![], vec![2, 3]];
+        let relays = Relay::of(0, &hosts, &wanted);
+        let [relay] = &relays[..] else { panic!("{relays:?}") };
+        assert_eq!((relay.through, &relay.rows[..]), (1, &[1, 4, 5, 7][..]));
+        assert_eq!(relay.wanted, [(1, vec![0, 1, 3]), (3, vec![1, 2])]);
+        assert_eq!(Relay::of(2, &hosts, &wanted)[0].through, 1);
+        assert_eq!(Relay::of(3, &hosts, &wanted), []);
+    }
+}

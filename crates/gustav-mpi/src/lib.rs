@@ -1,0 +1,42 @@
+//! Products on sparse patterns whose rows are spread over the ranks of an MPI program.
+
+mod blocks;
+mod communicator;
+mod cover;
+mod device;
+mod exchange;
+mod explain;
+mod ghosts;
+mod hosts;
+mod in_process;
+mod local;
+mod matrix;
+#[cfg(unix)]
+mod mpi;
+mod partition;
+mod ranks;
+mod routes;
+mod sddmm;
+mod spgemm;
+mod spmm;
+mod spmv;
+mod volume;
+mod words;
+
+pub use communicator::{Communicator, Request, Tag};
+pub use device::Device;
+pub use explain::Explanation;
+pub use gustav_cpu::{Options, SddmmCall};
+pub use hosts::Hosts;
+pub use in_process::InProcess;
+pub use local::DistScalar;
+pub use matrix::{DistCsr, DistDense, DistPattern};
+#[cfg(unix)]
+pub use mpi::{Mpi, MpiCommunicator, ThreadLevel};
+pub use partition::Partition;
+pub use ranks::Ranks;
+pub use sddmm::SddmmPlan;
+pub use spgemm::SpgemmPlan;
+pub use spmm::SpmmPlan;
+pub use spmv::SpmvPlan;
+pub use volume::{Communication, ProductShape, RankVolume, Volume};

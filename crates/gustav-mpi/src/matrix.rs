@@ -1,0 +1,412 @@
+//! Sparse and dense matrices whose rows are spread over ranks.
+
+use gustav_core::{
+    Buffer, Csr, Dense, DenseView, DenseViewMut, Error, Index, Layout, Operation, Pattern, Problem,
+    Result, Scalar, SddmmRequest, SpgemmRequest, SpmmRequest, SpmvRequest, Values,
+};
+
+use crate::exchange::all_to_all;
+use crate::{Partition, Ranks};
+
+/// A pattern whose rows are spread over ranks: each has consecutive rows of it, with global column indices. A clone
+/// shares the arrays.
+///
+/// Columns are spread as well: the rank that has column j has row j of a dense B (element j of x), and of the result
+/// of a product with Aᵀ.
+#[derive(Clone, Debug)]
+pub struct DistPattern<I: Index = u32, O: Index = u32> {
+    ranks: Ranks,
+    rows: Partition,
+    columns: Partition,
+    nnz: usize,
+    local: Pattern<I, O>,
+}
+
+impl<I: Index, O: Index> DistPattern<I, O> {
+    /// The pattern whose rows are those of `local` on every rank, one rank after another, over all columns, which are
+    /// spread as `columns` says. Collective.
+    ///
+    /// # Errors
+    /// On every rank: [`Error::Shape`] when one has another number of columns than `columns`,
+    /// [`Error::RanksDiffer`] when they differ in `columns`.
+    pub fn new(
+        ranks: &Ranks,
+        columns: &Partition,
+        local: impl Into<Pattern<I, O>>,
+    ) -> Result<Self> {
+        let local = local.into();
+        let _turn = ranks.turn();
+        let shape = || format!("{} columns over {} ranks", local.ncols(), ranks.size());
+        let fits = (columns.rows(), columns.ranks()) == (local.ncols(), ranks.size());
+        let checked = fits.then_some(()).ok_or_else(|| Error::Shape {
+            op: "pattern over ranks",
+            expected: shape(),
+            found: format!("a partition of {} rows over {} ranks", columns.rows(), columns.ranks()),
+        });
+        let arguments = vec![
+            ("call", "a pattern over ranks".to_owned()),
+            ("columns of the pattern", local.ncols().to_string()),
+            ("partition of columns", columns.description()),
+        ];
+        ranks.agree_on(arguments, checked)?;
+        let counts = gather_numbers(ranks, [local.nrows(), local.nnz()])?;
+        let rows = Partition::of_counts(&counts.iter().map(|c| c[0]).collect::<Vec<_>>())?;
+        let nnz = counts.iter().map(|c| c[1]).sum();
+        Ok(DistPattern { ranks: ranks.clone(), rows, columns: columns.clone(), nnz, local })
+    }
+
+    /// The ranks.
+    pub fn ranks(&self) -> &Ranks {
+        &self.ranks
+    }
+
+    /// Which rows each rank has.
+    pub fn rows(&self) -> &Partition {
+        &self.rows
+    }
+
+    /// Which columns each rank has.
+    pub fn columns(&self) -> &Partition {
+        &self.columns
+    }
+
+    /// This rank's rows, over all columns.
+    pub fn local(&self) -> &Pattern<I, O> {
+        &self.local
+    }
+
+    /// Rows of all ranks.
+    pub fn nrows(&self) -> usize {
+        self.rows.rows()
+    }
+
+    /// Number of columns.
+    pub fn ncols(&self) -> usize {
+        self.columns.rows()
+    }
+
+    /// Nonzeros of all ranks.
+    pub fn nnz(&self) -> usize {
+        self.nnz
+    }
+
+    fn problem(&self, operation: Operation) -> Problem {
+        Problem::of_pattern(operation, self.nrows(), self.ncols(), self.nnz)
+    }
+
+    /// Describes the product with a dense matrix of `columns` columns whose rows are spread as this pattern's columns;
+    /// its result has its rows where this pattern has them. With Aᵀ it is the other way around.
+    pub fn spmm(&self, columns: usize) -> SpmmRequest<DistPattern<I, O>> {
+        let problem = self.problem(Operation::Spmm).columns(columns);
+        SpmmRequest { pattern: self.clone(), problem }
+    }
+
+    /// Describes the product with a vector.
+    pub fn spmv(&self) -> SpmvRequest<DistPattern<I, O>> {
+        SpmvRequest { pattern: self.clone(), problem: self.problem(Operation::Spmv) }
+    }
+
+    /// Describes X·Yᵀ at the nonzeros, for X spread as this pattern's rows and Y as its columns, of `depth` columns.
+    pub fn sddmm(&self, depth: usize) -> SddmmRequest<DistPattern<I, O>> {
+        let problem = self.problem(Operation::Sddmm).columns(depth);
+        SddmmRequest { pattern: self.clone(), problem }
+    }
+
+    /// Describes the product with the sparse matrices of pattern `b`, whose rows are spread as this pattern's columns.
+    pub fn spgemm(&self, b: &DistPattern<I, O>) -> SpgemmRequest<DistPattern<I, O>> {
+        let problem = self.problem(Operation::Spgemm);
+        let problem = Problem { columns: b.ncols(), nnz_b: Some(b.nnz()), ..problem };
+        SpgemmRequest { a: self.clone(), b: b.clone(), mask: None, problem }
+    }
+}
+
+/// A sparse matrix whose rows are spread over ranks: a [`DistPattern`] and this rank's values.
+#[derive(Clone, Debug)]
+pub struct DistCsr<T: Scalar, I: Index = u32, O: Index = u32> {
+    pattern: DistPattern<I, O>,
+    local: Csr<T, I, O>,
+}
+
+impl<T: Scalar, I: Index, O: Index> DistCsr<T, I, O> {
+    /// The matrix whose rows are those of `local` on every rank; see [`DistPattern::new`]. Collective.
+    ///
+    /// # Errors
+    /// As [`DistPattern::new`].
+    pub fn new(ranks: &Ranks, columns: &Partition, local: Csr<T, I, O>) -> Result<Self> {
+        let pattern = DistPattern::new(ranks, columns, local.pattern())?;
+        Ok(DistCsr { pattern, local })
+    }
+
+    /// Sends rows of `whole`, which rank 0 has and others do not, to the ranks: rows as `rows` says, columns as
+    /// `columns` says. Only rank 0's partitions count. Collective.
+    ///
+    /// # Errors
+    /// On every rank: [`Error::Argument`] when rank 0 has no matrix or another has one, [`Error::Shape`] when a
+    /// partition does not fit, [`Error::OutOfMemory`].
+    pub fn scatter(
+        ranks: &Ranks,
+        whole: Option<(&Csr<T, I, O>, &Partition, &Partition)>,
+    ) -> Result<Self> {
+        let (local, columns) = {
+            let _turn = ranks.turn();
+            ranks.agree_on(
+                vec![
+                    ("call", "scatter".to_owned()),
+                    ("type of values", T::DTYPE.to_string()),
+                    ("type of column indices", I::TYPE.to_string()),
+                    ("type of row offsets", O::TYPE.to_string()),
+                ],
+                check_root(ranks, &whole),
+            )?;
+            let part = |q: usize| whole.map(|(a, rows, _)| (a, rows.range(q)));
+            let offsets =
+                |q: usize| part(q).map_or(&[][..], |(a, r)| &a.offsets()[r.start..=r.end]);
+            let entries = |q: usize| {
+                part(q).map_or(0..0, |(a, r)| {
+                    a.offsets()[r.start].to_usize()..a.offsets()[r.end].to_usize()
+                })
+            };
+            let all = 0..ranks.size();
+            let boundaries = whole.map_or(&[][..], |(_, _, columns)| columns.offsets());
+            let boundaries: Vec<&[usize]> = all.clone().map(|_| boundaries).collect();
+            let columns = first(all_to_all(ranks, &boundaries)?);
+            let mut offsets: Vec<O> =
+                first(all_to_all(ranks, &all.clone().map(offsets).collect::<Vec<_>>())?);
+            let of = |q: usize| whole.map_or(&[][..], |(a, ..)| &a.indices()[entries(q)]);
+            let indices: Vec<I> =
+                first(all_to_all(ranks, &all.clone().map(of).collect::<Vec<_>>())?);
+            let of = |q: usize| whole.map_or(&[][..], |(a, ..)| &a.values().as_slice()[entries(q)]);
+            let values: Vec<T> = first(all_to_all(ranks, &all.map(of).collect::<Vec<_>>())?);
+            let base = offsets.first().map_or(0, |o| o.to_usize());
+            offsets.iter_mut().for_each(|o| *o = O::truncate(o.to_usize() - base));
+            let columns = Partition::new(columns);
+            let local = columns.and_then(|columns| {
+                let nrows = offsets.len().saturating_sub(1);
+                Ok((Csr::new(nrows, columns.rows(), offsets, indices, values)?, columns))
+            });
+            ranks.together(local)?
+        };
+        Self::new(ranks, &columns, local)
+    }
+
+    /// The pattern.
+    pub fn pattern(&self) -> &DistPattern<I, O> {
+        &self.pattern
+    }
+
+    /// This rank's rows, over all columns.
+    pub fn local(&self) -> &Csr<T, I, O> {
+        &self.local
+    }
+
+    /// This rank's values, with the identity of the pattern.
+    pub fn values(&self) -> Values<'_, T> {
+        self.local.values()
+    }
+
+    /// This rank's values, to change them under an unchanged pattern.
+    pub fn values_mut(&mut self) -> &mut [T] {
+        self.local.values_mut()
+    }
+}
+
+impl<'a, T: Scalar, I: Index, O: Index> From<&'a DistCsr<T, I, O>> for Values<'a, T> {
+    fn from(a: &'a DistCsr<T, I, O>) -> Self {
+        a.values()
+    }
+}
+
+/// A dense matrix whose rows are spread over ranks; plans also take this rank's rows by themselves.
+#[derive(Clone, Debug)]
+pub struct DistDense<T: Scalar> {
+    ranks: Ranks,
+    rows: Partition,
+    local: Dense<T>,
+}
+
+impl<T: Scalar> DistDense<T> {
+    /// Zeros, `columns` of them in a row.
+    ///
+    /// # Errors
+    /// [`Error::Argument`] when `rows` is of another number of ranks, [`Error::OutOfMemory`].
+    pub fn zeros(ranks: &Ranks, rows: &Partition, columns: usize, layout: Layout) -> Result<Self> {
+        let local = Dense::zeros(rows.count(ranks.rank()), columns, layout)?;
+        Self::new(ranks, rows, local)
+    }
+
+    /// The matrix of which this rank has the rows `local`.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] when `rows` gives this rank another number of them or is of another number of ranks.
+    pub fn new(ranks: &Ranks, rows: &Partition, local: Dense<T>) -> Result<Self> {
+        if (rows.ranks(), rows.count(ranks.rank())) != (ranks.size(), local.nrows()) {
+            return Err(Error::Shape {
+                op: "dense matrix over ranks",
+                expected: format!(
+                    "{} rows on rank {} of {}",
+                    local.nrows(),
+                    ranks.rank(),
+                    ranks.size()
+                ),
+                found: format!(
+                    "a partition with {} rows, of {} ranks",
+                    rows.count(ranks.rank()),
+                    rows.ranks()
+                ),
+            });
+        }
+        Ok(DistDense { ranks: ranks.clone(), rows: rows.clone(), local })
+    }
+
+    /// Sends rows of `whole`, of `columns` columns, which rank 0 has and others do not, to the ranks, in `layout`.
+    /// Collective.
+    ///
+    /// # Errors
+    /// On every rank: [`Error::Shape`] when it has another shape or is missing on rank 0, [`Error::RanksDiffer`],
+    /// [`Error::OutOfMemory`].
+    pub fn scatter(
+        ranks: &Ranks,
+        whole: Option<&Dense<T>>,
+        (rows, columns): (&Partition, usize),
+        layout: Layout,
+    ) -> Result<Self> {
+        let local = {
+            let _turn = ranks.turn();
+            let expected = (ranks.rank() == 0).then_some((rows.rows(), columns));
+            let found = whole.map(|m| (m.nrows(), m.ncols()));
+            let words = |shape: Option<(usize, usize)>| {
+                shape.map_or("none on this rank".into(), |(r, c)| format!("{r} x {c}"))
+            };
+            let fits = expected == found && rows.ranks() == ranks.size();
+            let checked = fits.then_some(()).ok_or_else(|| Error::Shape {
+                op: "scatter",
+                expected: format!("{} rows of ranks, {}", ranks.size(), words(expected)),
+                found: format!("{} rows of ranks, {}", rows.ranks(), words(found)),
+            });
+            let arguments = vec![
+                ("call", "scatter of a dense matrix".to_owned()),
+                ("partition of rows", rows.description()),
+                ("columns of the dense matrix", columns.to_string()),
+                ("type of values", T::DTYPE.to_string()),
+            ];
+            let packed = checked
+                .and_then(|()| whole.map(|m| m.view().to_layout(Layout::RowMajor)).transpose());
+            let packed = ranks.agree_on(arguments, packed)?;
+            let part = |q: usize| match &packed {
+                Some(m) => &m.data()[rows.range(q).start * columns..rows.range(q).end * columns],
+                None => &[][..],
+            };
+            let parts: Vec<&[T]> = (0..ranks.size()).map(part).collect();
+            let values = first(all_to_all(ranks, &parts)?);
+            let local = Dense::from_row_major(rows.count(ranks.rank()), columns, values);
+            let local = local.and_then(|m| match layout {
+                Layout::RowMajor => Ok(m),
+                layout => m.view().to_layout(layout),
+            });
+            ranks.together(local)?
+        };
+        Self::new(ranks, rows, local)
+    }
+
+    /// The rows of all ranks on rank 0, and nothing on others. Collective.
+    ///
+    /// # Errors
+    /// On every rank: [`Error::OutOfMemory`] of rank 0.
+    pub fn gather(&self) -> Result<Option<Dense<T>>> {
+        let _turn = self.ranks.turn();
+        let rows = match self.local.layout() {
+            Layout::RowMajor if self.local.leading_dimension() == self.local.ncols() => None,
+            _ => Some(self.local.view().to_layout(Layout::RowMajor)),
+        };
+        let rows = self.ranks.together(rows.transpose())?;
+        let values = rows.as_ref().unwrap_or(&self.local).data();
+        let mut to: Vec<&[T]> = vec![&[]; self.ranks.size()];
+        to[0] = values;
+        let parts = all_to_all(&self.ranks, &to)?;
+        let whole = || {
+            let len = self.rows.rows().saturating_mul(self.local.ncols());
+            let mut values = gustav_core::buffer::try_vec(len, "rows of all ranks")?;
+            parts.iter().for_each(|part| values.extend_from_slice(part));
+            Dense::from_row_major(self.rows.rows(), self.local.ncols(), values)
+        };
+        let whole = (self.ranks.rank() == 0).then(whole).transpose();
+        self.ranks.together(whole)
+    }
+
+    /// Which rows each rank has.
+    pub fn rows(&self) -> &Partition {
+        &self.rows
+    }
+
+    /// This rank's rows.
+    pub fn local(&self) -> &Dense<T> {
+        &self.local
+    }
+
+    /// This rank's rows, to be written.
+    pub fn local_mut(&mut self) -> &mut Dense<T> {
+        &mut self.local
+    }
+}
+
+impl<'a, T: Scalar> From<&'a DistDense<T>> for DenseView<'a, T> {
+    fn from(m: &'a DistDense<T>) -> Self {
+        m.local.view()
+    }
+}
+
+impl<'a, T: Scalar> From<&'a mut DistDense<T>> for DenseViewMut<'a, T> {
+    fn from(m: &'a mut DistDense<T>) -> Self {
+        m.local.view_mut()
+    }
+}
+
+/// What rank 0 sent; others send nothing.
+fn first<W>(mut parts: Vec<Vec<W>>) -> Vec<W> {
+    parts.swap_remove(0)
+}
+
+fn check_root<T: Scalar, I: Index, O: Index>(
+    ranks: &Ranks,
+    whole: &Option<(&Csr<T, I, O>, &Partition, &Partition)>,
+) -> Result<()> {
+    let Some((a, rows, columns)) = whole else {
+        return match ranks.rank() {
+            0 => Err(Error::Argument {
+                name: "matrix to scatter",
+                found: "none on rank 0".into(),
+                expected: "the matrix on rank 0".into(),
+            }),
+            _ => Ok(()),
+        };
+    };
+    if ranks.rank() != 0 {
+        return Err(Error::Argument {
+            name: "matrix to scatter",
+            found: format!("one on rank {}", ranks.rank()),
+            expected: "none but on rank 0".into(),
+        });
+    }
+    let expected = [(rows, a.nrows(), "rows"), (columns, a.ncols(), "columns")];
+    for (partition, count, what) in expected {
+        if (partition.rows(), partition.ranks()) != (count, ranks.size()) {
+            return Err(Error::Shape {
+                op: "scatter",
+                expected: format!("a partition of {count} {what} over {} ranks", ranks.size()),
+                found: format!("{} over {}", partition.rows(), partition.ranks()),
+            });
+        }
+    }
+    Ok(())
+}
+
+/// The numbers of every rank. Collective.
+pub(crate) fn gather_numbers<const N: usize>(
+    ranks: &Ranks,
+    mine: [usize; N],
+) -> Result<Vec<[usize; N]>> {
+    let mut all = Buffer::<usize>::zeroed(N * ranks.size(), "numbers of ranks")?;
+    let bytes = bytemuck::cast_slice_mut(&mut all);
+    ranks.communicator().all_gather(bytemuck::cast_slice(&mine), bytes)?;
+    Ok(all.chunks_exact(N).map(|c| std::array::from_fn(|k| c[k])).collect())
+}

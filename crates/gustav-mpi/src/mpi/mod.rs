@@ -1,0 +1,320 @@
+//! MPI, loaded when the program runs.
+
+mod abi;
+mod engine;
+mod search;
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use gustav_core::{Error, Result};
+
+use crate::Ranks;
+use crate::communicator::{Communicator, Request, Tag};
+use engine::Engine;
+pub use engine::ThreadLevel;
+
+// Bytes of one message: counts of MPI are 31 bits.
+const MESSAGE_LIMIT: usize = 1 << 30;
+
+/// The MPI of this process: the one that it has loaded, else one that is found now. Clones are the same.
+///
+/// MPI is initialised if nobody has done so, and then finalised when the last clone, and the last [`Ranks`] made of
+/// it, is dropped; after a panic the job is aborted instead, as the other ranks would wait for ever. Finalising waits
+/// for all ranks: one that gives up alone calls [`Communicator::abort`] before.
+#[derive(Clone)]
+pub struct Mpi {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    engine: Box<dyn Engine>,
+    version: String,
+    level: ThreadLevel,
+    /// Whether it was initialised here.
+    ours: bool,
+    /// One thread at a time, where MPI asks for it.
+    turn: Mutex<()>,
+}
+
+impl std::fmt::Debug for Mpi {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} ({:?})", self.shared.version, self.shared.level)
+    }
+}
+
+impl Mpi {
+    /// The process's MPI, initialised.
+    ///
+    /// # Errors
+    /// [`Error::NoMpi`] naming all that was looked for when there is none, and when it was finalised before.
+    pub fn init() -> Result<Self> {
+        static CURRENT: Mutex<Weak<Shared>> = Mutex::new(Weak::new());
+        let mut current = CURRENT.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(shared) = current.upgrade() {
+            return Ok(Mpi { shared });
+        }
+        let shared = Arc::new(Shared::new()?);
+        *current = Arc::downgrade(&shared);
+        Ok(Mpi { shared })
+    }
+
+    /// The library's name and version.
+    pub fn version(&self) -> &str {
+        &self.shared.version
+    }
+
+    /// Bytes of its handles: those of an integer or of a pointer.
+    pub fn handle_bytes(&self) -> usize {
+        self.shared.engine.handle_bytes()
+    }
+
+    /// Which threads may call it.
+    pub fn thread_level(&self) -> ThreadLevel {
+        self.shared.level
+    }
+
+    /// All ranks of the job. Collective.
+    ///
+    /// # Errors
+    /// [`Error::Communication`]; [`Error::NoMpi`] when a launcher of another MPI has started the processes, which
+    /// then do not know of each other.
+    pub fn world(&self) -> Result<Ranks> {
+        // SAFETY: a communicator while MPI is initialised.
+        let ranks = unsafe { self.ranks_of(self.shared.engine.world()) }?;
+        let launched = ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE"].iter().find_map(|name| {
+            let size: usize = std::env::var(name).ok()?.parse().ok()?;
+            Some((name, size))
+        });
+        match launched {
+            Some((name, size)) if ranks.size() == 1 && size > 1 => Err(Error::NoMpi {
+                reason: format!(
+                    "a launcher started {size} processes ({name}), but {} sees one: the launcher is that of another \
+                     MPI; name that one's library in {}",
+                    self.version(),
+                    search::VARIABLE
+                ),
+            }),
+            _ => Ok(ranks),
+        }
+    }
+
+    /// The ranks of a communicator of the program, of which a duplicate is made. Collective over it.
+    ///
+    /// # Safety
+    /// `communicator` is an `MPI_Comm` of the MPI that this is, as an integer: its value where handles are integers
+    /// (MPICH's `libmpi.so.12`), else the pointer's address. It is an intracommunicator. Where the thread level is
+    /// [`ThreadLevel::Serialized`], no other thread is in MPI while gustav is.
+    ///
+    /// # Errors
+    /// [`Error::Communication`].
+    pub unsafe fn ranks_of(&self, communicator: usize) -> Result<Ranks> {
+        let _turn = self.shared.turn(0)?;
+        // SAFETY: promised by the caller.
+        let made = unsafe { self.shared.engine.duplicate(communicator) };
+        let (handle, rank, size) =
+            made.map_err(|reason| failed(0, "duplicating a communicator", None, reason))?;
+        Ok(Ranks::new(MpiCommunicator { shared: self.shared.clone(), handle, rank, size }))
+    }
+}
+
+fn failed(rank: usize, action: &'static str, peer: Option<usize>, reason: String) -> Error {
+    Error::Communication { rank, peer, action, reason }
+}
+
+impl Shared {
+    fn new() -> Result<Self> {
+        let no_mpi = |reason: String| Error::NoMpi { reason };
+        // Of several the one that the program has initialised.
+        let mut loaded = Vec::new();
+        for found in search::loaded() {
+            let engine = engine::engine(found)?;
+            let initialized = engine.initialized().map_err(no_mpi)?;
+            loaded.push((!initialized, engine));
+        }
+        loaded.sort_by_key(|(not_initialized, _)| *not_initialized);
+        let engine = match loaded.into_iter().next() {
+            Some((_, engine)) => engine,
+            None => engine::engine(search::load()?)?,
+        };
+        let version = engine.version().map_err(no_mpi)?;
+        if engine.finalized().map_err(no_mpi)? {
+            let reason = format!("{version} was finalised in this process, and cannot begin again");
+            return Err(Error::NoMpi { reason });
+        }
+        let ours = !engine.initialized().map_err(no_mpi)?;
+        if ours {
+            engine.initialize().map_err(no_mpi)?;
+        }
+        engine.check_constants().map_err(|e| no_mpi(format!("{version}: {e}")))?;
+        let level = engine.thread_level().map_err(no_mpi)?;
+        Ok(Shared { engine, version, level, ours, turn: Mutex::new(()) })
+    }
+
+    /// The right to call MPI from this thread.
+    fn turn(&self, rank: usize) -> Result<Option<MutexGuard<'_, ()>>> {
+        if self.level == ThreadLevel::Multiple {
+            return Ok(None);
+        }
+        if self.level < ThreadLevel::Serialized {
+            let main = self.engine.is_main_thread();
+            let main =
+                main.map_err(|reason| failed(rank, "asking for the main thread", None, reason))?;
+            if !main {
+                return Err(Error::Argument {
+                    name: "thread",
+                    found: "one that did not initialise MPI".into(),
+                    expected: format!("the one that did, as {} granted no more", self.version),
+                });
+            }
+        }
+        Ok(Some(self.turn.lock().unwrap_or_else(PoisonError::into_inner)))
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        let over = self.engine.finalized().unwrap_or(true);
+        if !self.ours || over {
+            return;
+        }
+        if std::thread::panicking() {
+            return self.engine.abort(1);
+        }
+        if let Ok(_turn) = self.turn(0) {
+            // Nobody is left to hear of an error.
+            let _ = self.engine.finalize();
+        }
+    }
+}
+
+/// A communicator of MPI. Messages and collective calls are its own: it is a duplicate.
+pub struct MpiCommunicator {
+    shared: Arc<Shared>,
+    handle: usize,
+    rank: usize,
+    size: usize,
+}
+
+impl MpiCommunicator {
+    fn call<R>(
+        &self,
+        action: &'static str,
+        peer: Option<usize>,
+        call: impl FnOnce(&dyn Engine, usize) -> Result<R, String>,
+    ) -> Result<R> {
+        let _turn = self.shared.turn(self.rank)?;
+        call(&*self.shared.engine, self.handle).map_err(|e| failed(self.rank, action, peer, e))
+    }
+
+    fn peer(&self, peer: usize) -> Result<i32> {
+        if peer < self.size {
+            return Ok(peer as i32);
+        }
+        Err(Error::Argument {
+            name: "rank",
+            found: peer.to_string(),
+            expected: format!("one of {} ranks", self.size),
+        })
+    }
+
+    fn check_len(&self, what: &'static str, expected: usize, found: usize) -> Result<()> {
+        gustav_core::validate::length(what, expected, found)
+    }
+}
+
+// SAFETY: a request that MPI says is done is: the bytes of a message are written by then, and not touched again.
+unsafe impl Communicator for MpiCommunicator {
+    fn rank(&self) -> usize {
+        self.rank
+    }
+
+    fn size(&self) -> usize {
+        self.size
+    }
+
+    fn description(&self) -> String {
+        format!("{} of {}", self.size, self.shared.version)
+    }
+
+    fn host(&self) -> String {
+        // Without a name it is taken to be another host than all others, which is never wrong.
+        let name = self.call("MPI_Get_processor_name", None, |mpi, _| mpi.host());
+        name.unwrap_or_default()
+    }
+
+    fn message_limit(&self) -> usize {
+        MESSAGE_LIMIT
+    }
+
+    fn all_reduce_max(&self, numbers: &mut [u64]) -> Result<()> {
+        let mine = numbers.to_vec();
+        self.call("MPI_Allreduce", None, |mpi, on| {
+            // SAFETY: a duplicate that is not freed; equal lengths.
+            unsafe { mpi.all_reduce_max(on, &mine, numbers) }
+        })
+    }
+
+    fn all_gather(&self, mine: &[u8], all: &mut [u8]) -> Result<()> {
+        self.check_len("bytes of all ranks", mine.len().saturating_mul(self.size), all.len())?;
+        self.call("MPI_Allgather", None, |mpi, on| {
+            // SAFETY: a duplicate that is not freed; there is room for all.
+            unsafe { mpi.all_gather(on, mine, all) }
+        })
+    }
+
+    fn all_to_all(&self, to: &[u64], from: &mut [u64]) -> Result<()> {
+        self.check_len("numbers to ranks", self.size, to.len())?;
+        self.check_len("numbers from ranks", self.size, from.len())?;
+        self.call("MPI_Alltoall", None, |mpi, on| {
+            // SAFETY: a duplicate that is not freed; a number for every rank.
+            unsafe { mpi.all_to_all(on, to, from) }
+        })
+    }
+
+    fn barrier(&self) -> Result<()> {
+        self.call("MPI_Barrier", None, |mpi, on| {
+            // SAFETY: a duplicate that is not freed.
+            unsafe { mpi.barrier(on) }
+        })
+    }
+
+    unsafe fn start_send(&self, bytes: &[u8], peer: usize, tag: Tag) -> Result<Request> {
+        let to = self.peer(peer)?;
+        self.call("MPI_Isend", Some(peer), |mpi, on| {
+            // SAFETY: a duplicate that is not freed; the bytes stay, as the caller promises.
+            unsafe { mpi.start_send(on, bytes, to, tag) }.map(Request)
+        })
+    }
+
+    unsafe fn start_receive(&self, bytes: &mut [u8], peer: usize, tag: Tag) -> Result<Request> {
+        let from = self.peer(peer)?;
+        self.call("MPI_Irecv", Some(peer), |mpi, on| {
+            // SAFETY: a duplicate that is not freed; the bytes stay, as the caller promises.
+            unsafe { mpi.start_receive(on, bytes, from, tag) }.map(Request)
+        })
+    }
+
+    unsafe fn wait_any(&self, requests: &[Request]) -> Result<usize> {
+        self.call("MPI_Waitany", None, |mpi, _| {
+            // SAFETY: requests under way, as the caller promises.
+            unsafe { mpi.wait_any(&mut requests.iter().map(|r| r.0)) }
+        })
+    }
+
+    fn abort(&self, status: i32) {
+        self.shared.engine.abort(status);
+    }
+}
+
+impl Drop for MpiCommunicator {
+    fn drop(&mut self) {
+        let over = self.shared.engine.finalized().unwrap_or(true);
+        if over || std::thread::panicking() {
+            return;
+        }
+        if let Ok(_turn) = self.shared.turn(self.rank) {
+            // SAFETY: the last use of the duplicate. Nobody is left to hear of an error.
+            let _ = unsafe { self.shared.engine.free(self.handle) };
+        }
+    }
+}

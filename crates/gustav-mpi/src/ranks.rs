@@ -1,0 +1,209 @@
+//! The ranks of a program, and what they have to agree on.
+
+use std::fmt::Display;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use gustav_core::{Error, Result};
+
+use crate::Hosts;
+use crate::communicator::Communicator;
+
+// Bytes of a report that other ranks see; the rest is cut.
+const SHOWN: usize = 1024;
+// How reports begin.
+const FAILED: char = 'e';
+const GIVEN: char = 'a';
+
+/// The ranks of a program, as one of them sees them. Clones are the same ranks.
+///
+/// Plans and checks on one `Ranks` are made and executed in the same order on every rank; a rank that does something
+/// else is named in the error that every rank gets. Threads of one rank take turns.
+#[derive(Clone)]
+pub struct Ranks {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    communicator: Box<dyn Communicator>,
+    turn: Mutex<()>,
+    plans: AtomicU64,
+    hosts: OnceLock<Hosts>,
+}
+
+impl std::fmt::Debug for Ranks {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "rank {} of {}", self.rank(), self.shared.communicator.description())
+    }
+}
+
+/// What a rank does and with which arguments: a name and what was given, for each that has to be the same on every
+/// rank.
+pub(crate) type Arguments = Vec<(&'static str, String)>;
+
+impl Ranks {
+    /// The ranks that `communicator` connects.
+    pub fn new(communicator: impl Communicator + 'static) -> Self {
+        let communicator = Box::new(communicator);
+        let (turn, plans, hosts) = (Mutex::new(()), AtomicU64::new(0), OnceLock::new());
+        Ranks { shared: Arc::new(Shared { communicator, turn, plans, hosts }) }
+    }
+
+    /// The number of this rank, from 0.
+    pub fn rank(&self) -> usize {
+        self.shared.communicator.rank()
+    }
+
+    /// The number of ranks.
+    pub fn size(&self) -> usize {
+        self.shared.communicator.size()
+    }
+
+    /// What connects them.
+    pub fn communicator(&self) -> &dyn Communicator {
+        &*self.shared.communicator
+    }
+
+    /// Whether both are the same ranks.
+    pub fn same(&self, other: &Ranks) -> bool {
+        Arc::ptr_eq(&self.shared, &other.shared)
+    }
+
+    /// Which ranks share a host, by what their communicators say. The first call is collective.
+    ///
+    /// # Errors
+    /// As all calls of a [`Communicator`].
+    pub fn hosts(&self) -> Result<&Hosts> {
+        if let Some(hosts) = self.shared.hosts.get() {
+            return Ok(hosts);
+        }
+        let name = self.shared.communicator.host();
+        let mine = if name.is_empty() { format!("rank {}", self.rank()) } else { name };
+        let mut all = vec![0_u64; self.size()];
+        let bytes = bytemuck::cast_slice_mut(&mut all);
+        self.shared.communicator.all_gather(&digest(mine.as_bytes()).to_ne_bytes(), bytes)?;
+        Ok(self.shared.hosts.get_or_init(|| Hosts::of_names(&all)))
+    }
+
+    /// A number for a plan, the same on every rank.
+    pub(crate) fn next_plan(&self) -> u64 {
+        self.shared.plans.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Keeps other threads of this rank from communicating.
+    pub(crate) fn turn(&self) -> MutexGuard<'_, ()> {
+        // A panic leaves nothing in it.
+        self.shared.turn.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// `mine`, if no rank failed. Collective.
+    ///
+    /// # Errors
+    /// The rank's own error; [`Error::OtherRank`] naming a rank that failed.
+    pub fn together<R, E: Display + From<Error>>(&self, mine: Result<R, E>) -> Result<R, E> {
+        self.agree(&[], Vec::new, mine)
+    }
+
+    /// `mine`, if no rank failed and all ranks give the same arguments: names, and what was given. Collective.
+    ///
+    /// # Errors
+    /// The rank's own error; [`Error::OtherRank`] naming a rank that failed; [`Error::RanksDiffer`] naming a rank
+    /// that gives something else.
+    pub fn agree_on<R, E: Display + From<Error>>(
+        &self,
+        arguments: Vec<(&'static str, String)>,
+        mine: Result<R, E>,
+    ) -> Result<R, E> {
+        let key = arguments.iter().map(|(_, value)| digest(value.as_bytes()));
+        let key: Vec<u64> = key.collect();
+        self.agree(&key, || arguments.clone(), mine)
+    }
+
+    /// `mine`, if no rank failed and all ranks give the same `key`; `arguments` are those in words, which are asked
+    /// for when they differ. One reduction of three numbers, and nothing else, when all is well. Collective.
+    ///
+    /// # Errors
+    /// The rank's own error; [`Error::OtherRank`] naming a rank that failed; [`Error::RanksDiffer`] naming a rank
+    /// that gives something else.
+    pub(crate) fn agree<R, E: Display + From<Error>>(
+        &self,
+        key: &[u64],
+        arguments: impl FnOnce() -> Arguments,
+        mine: Result<R, E>,
+    ) -> Result<R, E> {
+        if self.size() == 1 {
+            return mine;
+        }
+        let digest = digest(bytemuck::cast_slice(key));
+        let mut found = [u64::from(mine.is_err()), digest, !digest];
+        self.shared.communicator.all_reduce_max(&mut found)?;
+        if found[0] == 0 && found[1] == !found[2] {
+            return mine;
+        }
+        let report = match &mine {
+            Ok(_) => {
+                let lines =
+                    arguments().into_iter().map(|(what, given)| format!("\n{what}\t{given}"));
+                format!("{GIVEN}{}", lines.collect::<String>())
+            }
+            Err(e) => format!("{FAILED}{e}"),
+        };
+        let reports = self.gather_text(&report)?;
+        let value = mine?;
+        let mut failures = reports.iter().map(|text| text.strip_prefix(FAILED)).enumerate();
+        if let Some((rank, reason)) = failures.find_map(|(rank, text)| Some((rank, text?))) {
+            return Err(Error::OtherRank { rank, reason: reason.into() }.into());
+        }
+        differing(&reports).map_or(Ok(value), |e| Err(e.into()))
+    }
+
+    /// What every rank gives as `mine`, as far as it fits into a kilobyte. Collective.
+    ///
+    /// # Errors
+    /// As all calls of a [`Communicator`].
+    pub fn gather_text(&self, mine: &str) -> Result<Vec<String>> {
+        let mut bytes = vec![0; SHOWN];
+        let len = mine.len().min(SHOWN);
+        bytes[..len].copy_from_slice(&mine.as_bytes()[..len]);
+        let mut all = vec![0; SHOWN * self.size()];
+        self.shared.communicator.all_gather(&bytes, &mut all)?;
+        let text = |bytes: &[u8]| {
+            String::from_utf8_lossy(bytes)
+                .trim_end_matches(['\0', char::REPLACEMENT_CHARACTER])
+                .to_owned()
+        };
+        Ok(all.chunks_exact(SHOWN).map(text).collect())
+    }
+}
+
+/// The first argument that is not the same on every rank.
+fn differing(reports: &[String]) -> Option<Error> {
+    let arguments = |r: usize| -> Vec<(&str, &str)> {
+        reports[r].lines().filter_map(|l| l.split_once('\t')).collect()
+    };
+    let all: Vec<_> = (0..reports.len()).map(arguments).collect();
+    let same = |r: usize, other: usize| reports[r] == reports[other];
+    // The first of the ranks that most agree with.
+    let votes = |r: usize| (0..reports.len()).filter(|other| same(r, *other)).count();
+    let other = (0..reports.len()).rev().max_by_key(|r| votes(*r))?;
+    let rank = (0..reports.len()).find(|r| !same(*r, other))?;
+    let absent = ("its arguments", "others");
+    let position = (0..all[rank].len().max(all[other].len()))
+        .find(|k| all[rank].get(*k) != all[other].get(*k))
+        .unwrap_or(0);
+    let found = all[rank].get(position).unwrap_or(&absent);
+    let expected = all[other].get(position).unwrap_or(&absent);
+    Some(Error::RanksDiffer {
+        what: expected.0.into(),
+        rank,
+        found: found.1.into(),
+        other,
+        expected: expected.1.into(),
+    })
+}
+
+/// FNV-1a: the same on every machine.
+fn digest(bytes: &[u8]) -> u64 {
+    let step = |h: u64, b: &u8| (h ^ u64::from(*b)).wrapping_mul(0x0100_0000_01b3);
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, step)
+}

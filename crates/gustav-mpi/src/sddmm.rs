@@ -1,0 +1,340 @@
+//! SDDMM over ranks: values[p] = α·⟨X[row p], Y[column p]⟩ + β·values[p].
+
+use gustav_core::buffer::try_vec;
+use gustav_core::{
+    Dense, DenseView, Error, Index, Layout, Operation, Problem, Result, Scale, Semiring, parallel,
+    validate,
+};
+use gustav_core::{Pattern, PatternId, Scalar, Values};
+use gustav_cpu::SddmmCall;
+
+use crate::blocks::{Part, fits};
+use crate::communicator::Tag;
+use crate::device::{arguments, supports};
+use crate::exchange::Exchange;
+use crate::ghosts::Ghosts;
+use crate::local::{DistScalar, Nonzeros, pack};
+use crate::volume::{Counted, oblivious};
+use crate::{Communication, Device, DistPattern, Explanation, ProductShape, Ranks, Volume};
+
+// Values that one task moves.
+const TASK: usize = 1 << 14;
+
+/// A plan for dense products at the nonzeros of a pattern over ranks, made by `pattern.sddmm(depth).plan(&device)`.
+///
+/// X is spread as the pattern's rows, Y as its columns. An execution sends the rows of Y that other ranks need, and
+/// multiplies at the rank's own block meanwhile. Making and executing it are collective, as those of an
+/// [`SpmmPlan`](crate::SpmmPlan). Results are the same to the bit from run to run.
+pub struct SddmmPlan<T: DistScalar> {
+    ranks: Ranks,
+    number: u64,
+    problem: Problem,
+    pattern: PatternId,
+    nnz: usize,
+    rows_of_x: usize,
+    rows_of_y: usize,
+    own: Product<T>,
+    /// Nonzeros whose rows of Y come from other ranks, and these rows.
+    others: Option<(Product<T>, Dense<T>)>,
+    /// Messages, and the rows of Y that go out with them.
+    sends: Vec<(usize, Vec<u32>)>,
+    exchange: Exchange,
+    /// The first ghost row of each incoming message.
+    firsts: Vec<usize>,
+    explanation: Explanation,
+}
+
+/// Some nonzeros.
+struct Product<T: DistScalar> {
+    plan: gustav_cpu::SddmmPlan<'static, T>,
+    /// Where the values are among those of the rank, and room for them; all in order when there are none.
+    positions: Option<(Vec<usize>, Vec<T>)>,
+    /// Room for factors, once there are some and they are not all in order.
+    factors: Vec<T>,
+}
+
+impl<T: DistScalar> Product<T> {
+    fn new(
+        nonzeros: Nonzeros,
+        layout_y: Layout,
+        problem: &Problem,
+        device: &Device,
+    ) -> Result<Self> {
+        let Nonzeros { pattern, positions } = nonzeros;
+        let request = pattern.sddmm(problem.columns).layouts(problem.layout_c, layout_y);
+        let planned = request.problem.calls(problem.calls);
+        let plan = gustav_cpu::SddmmPlan::new(&pattern, &planned, &device.options)?;
+        let room = |p: Vec<usize>| {
+            let mut room = try_vec(p.len(), "values of a block")?;
+            room.resize(p.len(), T::zero());
+            Ok::<_, Error>((p, room))
+        };
+        Ok(Product { plan, positions: positions.map(room).transpose()?, factors: Vec::new() })
+    }
+
+    /// Makes room for factors.
+    fn reserve(&mut self) -> Result<()> {
+        let len = self.positions.as_ref().map_or(0, |(positions, _)| positions.len());
+        if self.factors.len() < len {
+            self.factors = try_vec(len, "factors of a block")?;
+            self.factors.resize(len, T::zero());
+        }
+        Ok(())
+    }
+
+    fn bytes(&self) -> usize {
+        let held =
+            self.positions.iter().map(|(p, room)| size_of_val(&p[..]) + size_of_val(&room[..]));
+        self.plan.workspace_bytes() + held.sum::<usize>()
+    }
+
+    fn execute(
+        &mut self,
+        x: DenseView<'_, T>,
+        y: DenseView<'_, T>,
+        values: &mut [T],
+        factors: Option<&[T]>,
+        (alpha, beta): (T::Accum, T::Accum),
+    ) -> Result<()> {
+        let scale = Scale::new().alpha(alpha).beta(beta);
+        let Some((positions, room)) = &mut self.positions else {
+            let factors = factors.map(Values::from);
+            return self.plan.execute(x, y, values, SddmmCall { scale, factors });
+        };
+        let gather = |from: &[T], to: &mut [T]| {
+            parallel::each_mut(to, TASK, |k, to| *to = from[positions[k]]);
+        };
+        if !beta.is_zero() {
+            gather(values, room);
+        }
+        if let Some(factors) = factors {
+            gather(factors, &mut self.factors);
+        }
+        let factors = factors.map(|_| Values::from(&self.factors));
+        self.plan.execute(x, y, room, SddmmCall { scale, factors })?;
+        positions.iter().zip(room).for_each(|(at, value)| values[*at] = *value);
+        Ok(())
+    }
+}
+
+impl<T: DistScalar> SddmmPlan<T> {
+    /// Plans `problem` for `pattern`. Collective.
+    ///
+    /// # Errors
+    /// As [`SpmmPlan::new`](crate::SpmmPlan::new).
+    pub fn new<I: Index, O: Index>(
+        pattern: &DistPattern<I, O>,
+        problem: &Problem,
+        device: &Device,
+    ) -> Result<Self> {
+        let ranks = pattern.ranks();
+        let _turn = ranks.turn();
+        let number = ranks.next_plan();
+        let (dtype, index_type, offset_type) = (T::DTYPE, I::TYPE, O::TYPE);
+        let problem = Problem { dtype, output: dtype, index_type, offset_type, ..problem.clone() };
+        let checked = supports(&problem).and_then(|()| {
+            problem.check_a(pattern.nrows(), pattern.ncols(), pattern.nnz())?;
+            match (problem.operation, problem.semiring) {
+                (Operation::Sddmm, Semiring::PlusTimes) => Ok(()),
+                _ => Err(Error::Unsupported {
+                    problem: problem.to_string(),
+                    backend: "the SDDMM over ranks".into(),
+                    reason: "it multiplies dense matrices at the nonzeros of a pattern".into(),
+                    nearest: "DistPattern::sddmm".into(),
+                }),
+            }
+        });
+        // Nothing but rows of Y can go.
+        let device = &device.clone().communication(Communication::RowsOfB);
+        ranks.agree_on(arguments(number, &problem, pattern, device), checked)?;
+        ranks.hosts()?;
+        let ghosts = Ghosts::new(pattern)?;
+        let (columns, communication) = (problem.columns, device.communication);
+        let shape = ProductShape { columns, dtype, transpose_a: false, communication };
+        let built = Self::build(pattern, problem, device, number, ghosts, &shape);
+        let (mut plan, counted) = ranks.together(built)?;
+        plan.explanation.volume =
+            Volume::gather(ranks, counted, oblivious(pattern.columns(), &shape))?;
+        Ok(plan)
+    }
+
+    fn build<I: Index, O: Index>(
+        pattern: &DistPattern<I, O>,
+        problem: Problem,
+        device: &Device,
+        number: u64,
+        ghosts: Ghosts,
+        shape: &ProductShape,
+    ) -> Result<(Self, Counted)> {
+        let ranks = pattern.ranks();
+        let (rank, n, nnz) = (ranks.rank(), problem.columns, pattern.local().nnz());
+        let (rows_of_x, rows_of_y) = (pattern.local().nrows(), pattern.columns().count(rank));
+        let count = ghosts.count();
+        fits("ghost rows", count)?;
+        let Ghosts { blocks, wanted } = ghosts;
+        let hosts = ranks.hosts()?;
+        let mut counted = Counted { nonzeros: nnz as u64, ..Counted::default() };
+        let mut exchange = Exchange::default();
+        let (mut firsts, mut first) = (Vec::new(), 0);
+        let mut entries = Vec::new();
+        for block in &blocks.others {
+            counted.add_block(&block.counts, shape, hosts.differ(rank, block.peer));
+            if n > 0 {
+                exchange.add_incoming::<T>(block.peer, Tag::Operands, block.columns.len() * n)?;
+                firsts.push(first);
+            }
+            for (k, row) in block.here.rows.iter().enumerate() {
+                for at in block.here.offsets[k] as usize..block.here.offsets[k + 1] as usize {
+                    let column = block.here.columns[at];
+                    let ghost = first + block.columns.partition_point(|c| *c < column);
+                    entries.push((*row, ghost as u32, block.here.positions[at]));
+                }
+            }
+            first += block.columns.len();
+        }
+        entries.sort_by_key(|(row, _, position)| (*row, *position));
+        let mut sends = Vec::new();
+        for (q, rows) in wanted.into_iter().enumerate().filter(|(_, rows)| rows.len() * n > 0) {
+            sends.push((exchange.add_outgoing::<T>(q, Tag::Operands, rows.len() * n)?, rows));
+        }
+        counted.add_messages(&exchange, rank, hosts);
+
+        let own = Nonzeros::new(blocks.own, rows_of_y, false)?.simplified(nnz);
+        let own = Product::new(own, problem.layout_b, &problem, device)?;
+        let others = match count {
+            0 => None,
+            count => {
+                let nonzeros = ghost_nonzeros(&entries, rows_of_x, count)?;
+                let product = Product::new(nonzeros, Layout::RowMajor, &problem, device)?;
+                Some((product, Dense::zeros(count, n, Layout::RowMajor)?))
+            }
+        };
+        let of_others = others.iter().map(|(p, y)| p.bytes() + size_of_val(y.data()));
+        let explanation = Explanation {
+            problem: problem.clone(),
+            ranks: ranks.communicator().description(),
+            communication: shape.communication,
+            volume: Volume::default(),
+            choice: own.plan.choice().clone(),
+            workspace_bytes: own.bytes() + of_others.sum::<usize>() + exchange.bytes(),
+        };
+        let ranks = ranks.clone();
+        let plan = SddmmPlan {
+            ranks,
+            number,
+            problem,
+            pattern: pattern.local().id(),
+            nnz,
+            rows_of_x,
+            rows_of_y,
+            own,
+            others,
+            sends,
+            exchange,
+            firsts,
+            explanation,
+        };
+        Ok((plan, counted))
+    }
+
+    /// What is computed, what ranks send, and how work is balanced.
+    pub fn explain(&self) -> &Explanation {
+        &self.explanation
+    }
+
+    /// values[p] = α·⟨X[row p], Y[column p]⟩·factors[p] + β·values[p] for the nonzeros of this rank, with its rows of X
+    /// and of Y; factors are 1 unless the call has some. Collective.
+    ///
+    /// # Errors
+    /// As [`SpmmPlan::execute`](crate::SpmmPlan::execute).
+    pub fn execute<'v>(
+        &mut self,
+        x: impl Into<DenseView<'v, T>>,
+        y: impl Into<DenseView<'v, T>>,
+        values: &mut [T],
+        call: impl Into<SddmmCall<'v, T>>,
+    ) -> Result<()> {
+        let (x, y, SddmmCall { scale, factors }) = (x.into(), y.into(), call.into());
+        let ranks = self.ranks.clone();
+        let _turn = ranks.turn();
+        let (alpha, beta) = scale.over(Semiring::PlusTimes);
+        let with_factors = if factors.is_some() { "yes" } else { "no" };
+        let ready = self.check(&x, &y, values, factors);
+        let bits = |f: T::Accum| f.to_f64().to_bits() ^ (f.to_i64() as u64).rotate_left(32);
+        let number = self.number;
+        let arguments = || {
+            vec![
+                ("call", format!("sddmm by plan {number}")),
+                ("alpha", alpha.to_string()),
+                ("beta", beta.to_string()),
+                ("factors", with_factors.to_owned()),
+            ]
+        };
+        let key = [number, bits(alpha), bits(beta), u64::from(factors.is_some())];
+        let factors = ranks.agree(&key, arguments, ready)?;
+        let (communicator, n) = (ranks.communicator(), self.problem.columns);
+        self.exchange.receive(communicator)?;
+        for (message, rows) in &self.sends {
+            pack(&y, rows, self.exchange.outgoing(*message));
+            self.exchange.send(communicator, *message)?;
+        }
+        self.own.execute(x, y, values, factors, (alpha, beta))?;
+        self.exchange.finish(communicator)?;
+        if let Some((product, ghosts)) = &mut self.others {
+            for (message, first) in self.firsts.iter().enumerate() {
+                let rows = self.exchange.incoming::<T>(message);
+                ghosts.data_mut()[first * n..][..rows.len()].copy_from_slice(rows);
+            }
+            product.execute(x, ghosts.view(), values, factors, (alpha, beta))?;
+        }
+        Ok(())
+    }
+
+    /// The factors, if the operands fit.
+    fn check<'v>(
+        &mut self,
+        x: &DenseView<'_, T>,
+        y: &DenseView<'_, T>,
+        values: &[T],
+        factors: Option<Values<'v, T>>,
+    ) -> Result<Option<&'v [T]>> {
+        let p = &self.problem;
+        let operands = [("X", x, self.rows_of_x, p.layout_c), ("Y", y, self.rows_of_y, p.layout_b)];
+        for (name, m, rows, layout) in operands {
+            let (expected, found) = ((rows, p.columns, layout), (m.nrows(), m.ncols(), m.layout()));
+            if expected != found {
+                let words = |(r, c, l): (usize, usize, Layout)| {
+                    format!("{name} {r} x {c}, {l}, on this rank")
+                };
+                return Err(Error::Shape {
+                    op: "sddmm",
+                    expected: words(expected),
+                    found: words(found),
+                });
+            }
+        }
+        validate::length("values", self.nnz, values.len())?;
+        self.exchange.check_idle(self.ranks.rank())?;
+        let factors = factors.map(|f| f.fit("factors", self.pattern, self.nnz)).transpose()?;
+        if factors.is_some() {
+            self.own.reserve()?;
+            self.others.as_mut().map_or(Ok(()), |(product, _)| product.reserve())?;
+        }
+        Ok(factors)
+    }
+}
+
+/// The nonzeros with ghost rows of Y: (row, ghost row, position), row by row.
+fn ghost_nonzeros(entries: &[(u32, u32, usize)], rows: usize, ghosts: usize) -> Result<Nonzeros> {
+    let mut offsets = vec![0_u64; rows + 1];
+    entries.iter().for_each(|(row, ..)| offsets[*row as usize + 1] += 1);
+    (0..rows).for_each(|row| offsets[row + 1] += offsets[row]);
+    let part = Part {
+        rows: (0..rows as u32).collect(),
+        offsets,
+        columns: entries.iter().map(|(_, ghost, _)| *ghost).collect(),
+        positions: entries.iter().map(|(.., position)| *position).collect(),
+    };
+    let pattern: Pattern<u32, u64> = part.pattern(ghosts)?;
+    Ok(Nonzeros { pattern, positions: Some(part.positions) })
+}

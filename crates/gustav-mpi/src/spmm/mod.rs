@@ -1,0 +1,313 @@
+//! SpMM over ranks: C = scale(α, op(A)·B) ⊕ scale(β, C).
+
+mod build;
+mod run;
+
+use gustav_core::{
+    Buffer, Dense, DenseView, DenseViewMut, Error, Index, Layout, Operation, PatternId, Problem,
+    Result, Scalar, Scale, Values,
+};
+use gustav_cpu::CpuScalar;
+
+use crate::blocks::Blocks;
+use crate::device::{arguments, supports};
+use crate::exchange::{Exchange, all_to_all};
+use crate::local::{DistScalar, Product, is_widened};
+use crate::routes::Routes;
+use crate::volume::oblivious;
+use crate::words::{Foreign, describe};
+use crate::{Device, DistPattern, Explanation, ProductShape, Ranks, Volume};
+use build::Builder;
+
+/// A plan for sparse × dense products with one pattern over ranks, made by `pattern.spmm(columns).plan(&device)`.
+///
+/// Ranks have exchanged indices when it is made. An execution sends rows of B and partial rows of C, multiplies the
+/// rank's own block meanwhile, and then what arrives: in the order of arrival or, where the request is deterministic,
+/// in the order of ranks, which gives the same bits in every run on the same number of ranks.
+///
+/// Making and executing it are collective. When arguments differ between ranks or are wrong on one, every rank gets
+/// an error that names the rank, and nothing is sent.
+pub struct SpmmPlan<T: DistScalar> {
+    ranks: Ranks,
+    number: u64,
+    problem: Problem,
+    pattern: PatternId,
+    nnz: usize,
+    rows_of_b: usize,
+    rows_of_c: usize,
+    own: Product<T::Accum>,
+    peers: Vec<Peer<T::Accum>>,
+    exchange: Exchange,
+    /// What each incoming message brings.
+    incoming: Vec<Incoming>,
+    /// Messages of rows of B that go to another host once.
+    relays: Vec<Send>,
+    /// Messages of rows of B that this rank passes on.
+    passed: Vec<Passed>,
+    workspace: Workspace<T::Accum>,
+    explanation: Explanation,
+}
+
+/// An incoming message.
+struct Incoming {
+    brings: Brings,
+    /// Positions of the peers whose rows of B it brings, for products on this rank.
+    multiplied: Vec<usize>,
+}
+
+/// What a message brings besides rows of B that are multiplied here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Brings {
+    /// Operands of the peer at this position: values behind rows of B.
+    Operands(usize),
+    /// Partial rows of C of the peer at this position.
+    Partial(usize),
+    /// Rows of B, some of which are to be passed on.
+    Relayed,
+    /// Rows of B that were passed on.
+    PassedOn,
+}
+
+/// Rows of B that go to another rank of this host.
+struct Passed {
+    message: usize,
+    /// Where they come from: incoming messages, and positions of rows in them.
+    pieces: Vec<(usize, Vec<u32>)>,
+    /// Incoming messages that have yet to come.
+    missing: usize,
+}
+
+/// Rows of B in an incoming message.
+#[derive(Clone, Copy, Debug)]
+struct Section {
+    message: usize,
+    /// The first row.
+    first: usize,
+    rows: usize,
+}
+
+/// What passes between this rank and another.
+struct Peer<A: CpuScalar> {
+    send: Option<Send>,
+    /// Rows of B in the message of operands from there.
+    rows_come: usize,
+    /// What is multiplied here with the rows of B that come.
+    received: Option<Received<A>>,
+    /// What is multiplied here for that rank.
+    served: Option<Served<A>>,
+    partial: Option<Partial>,
+}
+
+/// Operands that go to another rank: rows of B, and behind them values at these positions.
+struct Send {
+    message: usize,
+    rows: Vec<u32>,
+    values: Vec<usize>,
+}
+
+/// A product with rows of B that come.
+struct Received<A: CpuScalar> {
+    product: Product<A>,
+    of_b: Section,
+    /// Rows of C that it adds to; `None` for all of them, to which it adds directly.
+    rows: Option<Vec<u32>>,
+    /// Whether the values come as well.
+    values_come: bool,
+}
+
+/// A product with this rank's B that gives partial rows of another rank's C.
+struct Served<A: CpuScalar> {
+    product: Product<A>,
+    message: usize,
+    rows: usize,
+    /// Whether the values come from there.
+    values_come: bool,
+}
+
+/// Partial rows of C that come.
+struct Partial {
+    message: usize,
+    rows: Vec<u32>,
+}
+
+/// Memory besides messages.
+struct Workspace<A: CpuScalar> {
+    /// Values of a product.
+    values: Buffer<A>,
+    /// Partial rows of C.
+    partial: Buffer<A>,
+    /// Rows of B that came, in the type of sums, where that is another.
+    received: Buffer<A>,
+    /// This rank's rows of B, likewise.
+    b: Option<Dense<A>>,
+    /// Sums, where C cannot hold them or α is still to come.
+    sums: Option<Dense<A>>,
+}
+
+impl<A: CpuScalar> Workspace<A> {
+    fn bytes(&self) -> usize {
+        let dense = [&self.b, &self.sums].into_iter().flatten().map(|m| size_of_val(m.data()));
+        let buffers = [&self.values, &self.partial, &self.received];
+        dense.chain(buffers.iter().map(|b| size_of_val(&b[..]))).sum()
+    }
+}
+
+impl<T: DistScalar> SpmmPlan<T> {
+    /// Plans `problem` for `pattern`. Collective.
+    ///
+    /// # Errors
+    /// On every rank: [`Error::Unsupported`] for what products over ranks do not have, [`Error::RanksDiffer`],
+    /// [`Error::OtherRank`], and as [`gustav_cpu::SpmmPlan::new`].
+    pub fn new<I: Index, O: Index>(
+        pattern: &DistPattern<I, O>,
+        problem: &Problem,
+        device: &Device,
+    ) -> Result<Self> {
+        let ranks = pattern.ranks();
+        let _turn = ranks.turn();
+        let number = ranks.next_plan();
+        let (index_type, offset_type) = (I::TYPE, O::TYPE);
+        let types = (T::DTYPE, T::DTYPE, index_type, offset_type);
+        let (dtype, output, index_type, offset_type) = types;
+        let problem = Problem { dtype, output, index_type, offset_type, ..problem.clone() };
+        let checked = supports(&problem).and_then(|()| {
+            problem.check_a(pattern.nrows(), pattern.ncols(), pattern.nnz())?;
+            match problem.operation {
+                Operation::Spmm | Operation::Spmv => Ok(()),
+                _ => Err(Error::Unsupported {
+                    problem: problem.to_string(),
+                    backend: "the SpMM over ranks".into(),
+                    reason: "it multiplies a sparse and a dense matrix".into(),
+                    nearest: "DistPattern::spmm".into(),
+                }),
+            }
+        });
+        ranks.agree_on(arguments(number, &problem, pattern, device), checked)?;
+
+        let shape = ProductShape {
+            columns: problem.columns,
+            dtype,
+            transpose_a: problem.transpose_a,
+            communication: device.communication,
+        };
+        let choose = |r: usize, c: usize, e: &[(u32, u32)]| shape.choose(r, c, e);
+        let local = pattern.local().view();
+        let described =
+            Blocks::new(&local, 0..local.nrows(), pattern.columns(), ranks.rank(), &choose)
+                .and_then(|blocks| {
+                    let mut words: Vec<Vec<u32>> = vec![Vec::new(); ranks.size()];
+                    for block in &blocks.others {
+                        words[block.peer] = describe(block)?;
+                    }
+                    Ok((blocks, words))
+                });
+        let (blocks, words) = ranks.together(described)?;
+        let words: Vec<&[u32]> = words.iter().map(Vec::as_slice).collect();
+        let words = all_to_all(ranks, &words)?;
+        let columns = pattern.columns().count(ranks.rank());
+        let read = |(q, words): (usize, &Vec<u32>)| match words.is_empty() {
+            true => Ok(None),
+            false => Foreign::read(words, (ranks.rank(), q), columns).map(Some),
+        };
+        let foreign = words.iter().enumerate().map(read).collect::<Result<Vec<_>>>();
+        let foreign = ranks.together(foreign)?;
+        let hosts = ranks.hosts()?;
+        let routes = match shape.relays(hosts) && shape.columns > 0 && !device.one_level {
+            false => Routes::direct(ranks.size()),
+            true => {
+                let columns =
+                    |f: &Option<Foreign>| f.iter().flat_map(|f| f.columns.clone()).collect();
+                Routes::by_host(ranks, hosts, &foreign.iter().map(columns).collect::<Vec<_>>())?
+            }
+        };
+        let builder = Builder::new(pattern, problem, device, shape);
+        let built = builder.build(number, blocks, foreign, (hosts, &routes));
+        let (mut plan, counted) = ranks.together(built)?;
+        let of_b = if plan.problem.transpose_a { pattern.rows() } else { pattern.columns() };
+        plan.explanation.volume = Volume::gather(ranks, counted, oblivious(of_b, &shape))?;
+        Ok(plan)
+    }
+
+    /// What is computed, what ranks send, and how work is balanced.
+    pub fn explain(&self) -> &Explanation {
+        &self.explanation
+    }
+
+    /// Bytes that the plan holds on this rank besides its pattern.
+    pub fn workspace_bytes(&self) -> usize {
+        self.explanation.workspace_bytes
+    }
+
+    /// C = scale(α, op(A)·B) ⊕ scale(β, C), with this rank's values of A, rows of B and rows of C: a
+    /// [`DistCsr`](crate::DistCsr) and [`DistDense`](crate::DistDense), or arrays of this rank. Collective.
+    ///
+    /// # Errors
+    /// On every rank: [`Error::Pattern`] for values of another pattern, [`Error::Length`], [`Error::Shape`],
+    /// [`Error::OutOfMemory`] for sums at the first α that is not the semiring's one, [`Error::OtherRank`],
+    /// [`Error::RanksDiffer`] when α, β or the plan are not the same. [`Error::Communication`] may be of this rank
+    /// alone: the others wait for it then, until it ends.
+    pub fn execute<'v>(
+        &mut self,
+        values: impl Into<Values<'v, T>>,
+        b: impl Into<DenseView<'v, T>>,
+        c: impl Into<DenseViewMut<'v, T>>,
+        scale: impl Into<Scale<T::Accum>>,
+    ) -> Result<()> {
+        let (values, b, mut c) = (values.into(), b.into(), c.into());
+        let ranks = self.ranks.clone();
+        let _turn = ranks.turn();
+        let factors = scale.into().over(self.problem.semiring);
+        let ready = self.prepare(values, &b, &c, factors.0);
+        let bits = |f: T::Accum| f.to_f64().to_bits() ^ (f.to_i64() as u64).rotate_left(32);
+        let (number, operation) = (self.number, self.problem.operation);
+        let arguments = || {
+            vec![
+                ("call", format!("{operation} by plan {number}")),
+                ("alpha", factors.0.to_string()),
+                ("beta", factors.1.to_string()),
+            ]
+        };
+        let key = [number, bits(factors.0), bits(factors.1)];
+        let values = ranks.agree(&key, arguments, ready)?;
+        self.multiply(values, &b, &mut c, factors)
+    }
+
+    /// The values, if the operands fit.
+    fn prepare<'v>(
+        &mut self,
+        values: Values<'v, T>,
+        b: &DenseView<'_, T>,
+        c: &DenseViewMut<'_, T>,
+        alpha: T::Accum,
+    ) -> Result<&'v [T]> {
+        let p = &self.problem;
+        let values = values.fit("A", self.pattern, self.nnz)?;
+        check_dense(p, "B", (self.rows_of_b, p.layout_b), (b.nrows(), b.ncols(), b.layout()))?;
+        check_dense(p, "C", (self.rows_of_c, p.layout_c), (c.nrows(), c.ncols(), c.layout()))?;
+        self.exchange.check_idle(self.ranks.rank())?;
+        // Scaling the parts of a sum is not scaling the sum: not in max-times, not where sums overflow.
+        if (alpha != p.semiring.one() || is_widened(T::DTYPE)) && self.workspace.sums.is_none() {
+            self.workspace.sums = Some(Dense::zeros(self.rows_of_c, p.columns, p.layout_c)?);
+        }
+        Ok(values)
+    }
+}
+
+/// Checks this rank's rows of a dense operand.
+fn check_dense(
+    problem: &Problem,
+    name: &str,
+    (rows, layout): (usize, Layout),
+    found: (usize, usize, Layout),
+) -> Result<()> {
+    let expected = (rows, problem.columns, layout);
+    if expected == found {
+        return Ok(());
+    }
+    let words = |(rows, cols, layout)| format!("{name} {rows} x {cols}, {layout}, on this rank");
+    Err(Error::Shape {
+        op: problem.operation.name(),
+        expected: words(expected),
+        found: words(found),
+    })
+}

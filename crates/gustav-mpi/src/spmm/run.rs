@@ -1,0 +1,230 @@
+//! An execution, after all ranks have agreed on it.
+
+use gustav_core::{Buffer, DenseView, DenseViewMut, Layout, Result, Semiring};
+
+use super::{Brings, Incoming, Passed, Peer, Received, Section, Served, SpmmPlan, Workspace};
+use crate::communicator::Communicator;
+use crate::exchange::Exchange;
+use crate::local::{
+    DistScalar, add_rows, is_widened, pack, rows_of_sums, store, view_mut_of_sums, view_of_sums,
+};
+
+/// What products of one execution share.
+struct Shared<'e, T: DistScalar> {
+    communicator: &'e dyn Communicator,
+    exchange: &'e mut Exchange,
+    values: &'e [T],
+    b: DenseView<'e, T::Accum>,
+    columns: usize,
+    semiring: Semiring,
+    /// Room for values, for partial rows, for rows of B in the type of sums.
+    scratch: [&'e mut Buffer<T::Accum>; 3],
+}
+
+impl<T: DistScalar> SpmmPlan<T> {
+    pub(super) fn multiply(
+        &mut self,
+        values: &[T],
+        b: &DenseView<'_, T>,
+        c: &mut DenseViewMut<'_, T>,
+        (alpha, beta): (T::Accum, T::Accum),
+    ) -> Result<()> {
+        let communicator = self.ranks.communicator();
+        let (columns, semiring) = (self.problem.columns, self.problem.semiring);
+        let exchange = &mut self.exchange;
+        exchange.receive(communicator)?;
+        self.passed.iter_mut().for_each(|p| p.missing = p.pieces.len());
+        // What another rank passes on first: it travels twice.
+        for send in self.relays.iter().chain(self.peers.iter().filter_map(|p| p.send.as_ref())) {
+            let message = exchange.outgoing::<T>(send.message);
+            let (rows, of_a) = message.split_at_mut(send.rows.len() * columns);
+            pack(b, &send.rows, rows);
+            of_a.iter_mut().zip(&send.values).for_each(|(to, from)| *to = values[*from]);
+            exchange.send(communicator, send.message)?;
+        }
+        let Workspace { values: for_values, partial, received, b: widened_b, sums } =
+            &mut self.workspace;
+        let b = view_of_sums(b, widened_b)?;
+        let scratch = [for_values, partial, received];
+        let mut shared = Shared { communicator, exchange, values, b, columns, semiring, scratch };
+        // What other ranks wait for comes first.
+        for peer in &mut self.peers {
+            if let Some(served) = peer.served.as_mut().filter(|s| !s.values_come) {
+                shared.serve(served, None, 0)?;
+            }
+        }
+        // Sums go to C itself unless they are still to be scaled or rounded.
+        let direct = alpha == semiring.one() && !is_widened(T::DTYPE);
+        let mut to = match (direct, sums.as_mut()) {
+            (false, Some(sums)) => sums.view_mut(),
+            _ => view_mut_of_sums(c)?,
+        };
+        let first = if direct { beta } else { semiring.zero() };
+        let scratch = &mut *shared.scratch[0];
+        self.own.execute(values, scratch, shared.b, to.reborrow(), first)?;
+        match self.problem.deterministic {
+            true => {
+                shared.in_rank_order(&mut self.peers, &self.incoming, &mut self.passed, &mut to)?;
+            }
+            false => {
+                shared.as_they_come(&mut self.peers, &self.incoming, &mut self.passed, &mut to)?;
+            }
+        }
+        shared.exchange.finish(communicator)?;
+        if let (false, Some(sums)) = (direct, sums) {
+            store(semiring, (alpha, beta), &sums.view(), c);
+        }
+        Ok(())
+    }
+}
+
+impl<T: DistScalar> Shared<'_, T> {
+    /// Computes partial rows for another rank and sends them; the values are behind `rows_come` rows in message
+    /// `operands`, where there is one.
+    fn serve(
+        &mut self,
+        served: &mut Served<T::Accum>,
+        operands: Option<usize>,
+        rows_come: usize,
+    ) -> Result<()> {
+        let Served { product, message, rows, .. } = served;
+        let (come, partial) = self.exchange.pair::<T, T::Accum>(operands, *message);
+        let values = operands.map_or(self.values, |_| &come[rows_come * self.columns..]);
+        let partial =
+            DenseViewMut::new(*rows, self.columns, Layout::RowMajor, self.columns, partial)?;
+        product.execute(values, self.scratch[0], self.b, partial, self.semiring.zero())?;
+        self.exchange.send(self.communicator, *message)
+    }
+
+    /// Multiplies rows of B that came and adds to C.
+    fn add_product(
+        &mut self,
+        received: &mut Received<T::Accum>,
+        c: &mut DenseViewMut<'_, T::Accum>,
+    ) -> Result<()> {
+        let (n, semiring) = (self.columns, self.semiring);
+        let Received { product, rows: rows_of_c, values_come, of_b } = received;
+        let Section { message, first, rows } = *of_b;
+        let (come, values) = self.exchange.incoming::<T>(message)[first * n..].split_at(rows * n);
+        let values = if *values_come { values } else { self.values };
+        let [scratch, partial, widened] = &mut self.scratch;
+        let b = rows_of_sums(come, widened);
+        let b = DenseView::row_major(rows, n, b)?;
+        let Some(rows) = rows_of_c else {
+            return product.execute(values, scratch, b, c.reborrow(), semiring.one());
+        };
+        let partial = &mut partial[..rows.len() * n];
+        let to = DenseViewMut::new(rows.len(), n, Layout::RowMajor, n, partial)?;
+        product.execute(values, scratch, b, to, semiring.zero())?;
+        add_rows(semiring, c, rows, partial);
+        Ok(())
+    }
+
+    /// Sends on what was waiting for `message`, if nothing else is missing.
+    fn pass_on(&mut self, passed: &mut [Passed], message: usize) -> Result<()> {
+        let n = self.columns;
+        for to in passed {
+            if !to.pieces.iter().any(|(from, _)| *from == message) {
+                continue;
+            }
+            to.missing -= 1;
+            if to.missing > 0 {
+                continue;
+            }
+            let mut first = 0;
+            for (from, positions) in &to.pieces {
+                let (come, out) = self.exchange.pair::<T, T>(Some(*from), to.message);
+                let out = out[first * n..].chunks_exact_mut(n);
+                for (out, position) in out.zip(positions) {
+                    out.copy_from_slice(&come[*position as usize * n..][..n]);
+                }
+                first += positions.len();
+            }
+            self.exchange.send(self.communicator, to.message)?;
+        }
+        Ok(())
+    }
+
+    /// Does what others wait for, once `message` has come.
+    fn help(
+        &mut self,
+        peers: &mut [Peer<T::Accum>],
+        passed: &mut [Passed],
+        (message, brings): (usize, Brings),
+    ) -> Result<()> {
+        match brings {
+            Brings::Relayed => self.pass_on(passed, message),
+            Brings::Operands(peer) => {
+                let Peer { served, rows_come, .. } = &mut peers[peer];
+                match served.as_mut().filter(|s| s.values_come) {
+                    Some(served) => self.serve(served, Some(message), *rows_come),
+                    None => Ok(()),
+                }
+            }
+            Brings::Partial(_) | Brings::PassedOn => Ok(()),
+        }
+    }
+
+    fn partial_came(&self, peer: &Peer<T::Accum>, c: &mut DenseViewMut<'_, T::Accum>) {
+        if let Some(partial) = &peer.partial {
+            add_rows(self.semiring, c, &partial.rows, self.exchange.incoming(partial.message));
+        }
+    }
+
+    fn as_they_come(
+        &mut self,
+        peers: &mut [Peer<T::Accum>],
+        incoming: &[Incoming],
+        passed: &mut [Passed],
+        c: &mut DenseViewMut<'_, T::Accum>,
+    ) -> Result<()> {
+        for _ in incoming {
+            let message = self.exchange.next(self.communicator)?;
+            let Incoming { brings, multiplied } = &incoming[message];
+            self.help(peers, passed, (message, *brings))?;
+            if let Brings::Partial(peer) = brings {
+                self.partial_came(&peers[*peer], c);
+            }
+            for peer in multiplied {
+                if let Some(received) = &mut peers[*peer].received {
+                    self.add_product(received, c)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn in_rank_order(
+        &mut self,
+        peers: &mut [Peer<T::Accum>],
+        incoming: &[Incoming],
+        passed: &mut [Passed],
+        c: &mut DenseViewMut<'_, T::Accum>,
+    ) -> Result<()> {
+        // What others wait for comes before what this rank waits for: it depends on what is sent at once alone.
+        for (message, Incoming { brings, .. }) in incoming.iter().enumerate() {
+            let helps = match brings {
+                Brings::Relayed => true,
+                Brings::Operands(peer) => {
+                    peers[*peer].served.as_ref().is_some_and(|s| s.values_come)
+                }
+                Brings::Partial(_) | Brings::PassedOn => false,
+            };
+            if helps {
+                self.exchange.wait(self.communicator, message)?;
+                self.help(peers, passed, (message, *brings))?;
+            }
+        }
+        for peer in peers {
+            if let Some(received) = &mut peer.received {
+                self.exchange.wait(self.communicator, received.of_b.message)?;
+                self.add_product(received, c)?;
+            }
+            if let Some(partial) = &peer.partial {
+                self.exchange.wait(self.communicator, partial.message)?;
+            }
+            self.partial_came(peer, c);
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,8 @@
+//! Products over ranks that are threads, on the battery and on random matrices, against the oracle.
+
+mod common;
+mod random;
+mod sddmm;
+mod spgemm;
+mod spmm;
+mod spmv;
