@@ -2,13 +2,13 @@
 
 use std::sync::{Arc, Mutex};
 
-use gustav::{CpuScalar, Device, Layout, PatternRef, Plans, SddmmCall, SddmmRequest};
+use gustav::{CpuScalar, Device, Layout, PatternRef, Plans, SddmmCall, SddmmRequest, with_scalar};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use crate::array::Array;
 use crate::device_pattern::{AnyDevice, Kind};
-use crate::element::{Element, with_scalar};
+use crate::element::Element;
 use crate::error::{Fault, interruptible};
 use crate::pattern::{AnyPattern, AnyRef, Extents, Pattern, Source, with_indices};
 use crate::place::{Given, OnGpu, Place};

@@ -4,13 +4,14 @@ use std::sync::{Mutex, PoisonError};
 
 use gustav::{
     CpuScalar, Csr, CsrView, Device, Index, Pattern as Owned, Scalar, Spgemm, SpgemmCall,
+    with_scalar,
 };
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
 use crate::array::Array;
 use crate::block::Block;
-use crate::element::{Element, with_scalar};
+use crate::element::Element;
 use crate::error::{Fault, catch, detached, interruptible};
 use crate::pattern::{AnyOwned, AnyPattern, AnyRef, Pattern, Source};
 use crate::place::Place;

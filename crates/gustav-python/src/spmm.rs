@@ -5,14 +5,14 @@ use std::sync::{Arc, Mutex};
 use gustav::cuda::Call;
 use gustav::{
     CpuScalar, Device, Explanation, Layout, PatternRef, Plans, Problem, Scalar, Scale, Spmm,
-    SpmmRequest, Spmv, SpmvPlan,
+    SpmmRequest, Spmv, SpmvPlan, with_scalar,
 };
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use crate::array::Array;
 use crate::device_pattern::{AnyDevice, Kind};
-use crate::element::{Element, with_scalar};
+use crate::element::Element;
 use crate::error::{Fault, detached, interruptible};
 use crate::pattern::{AnyPattern, AnyRef, Extents, Pattern, Source, with_indices};
 use crate::place::{Given, Gpu, OnGpu, Place};

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use gustav::{DType, Error, Index, Layout, Problem};
+use gustav::{DType, Error, Index, Layout, Problem, with_scalar};
 use gustav_mpi::{
     Communication, Device, DistScalar, Explanation, Options, SddmmCall, SddmmPlan, SpgemmPlan,
     SpmmPlan,
@@ -14,7 +14,7 @@ use super::pattern::{AnyDist, DistPattern, with_dist};
 use super::ranks::told;
 use crate::array::Array;
 use crate::block::Block;
-use crate::element::{Element, with_scalar};
+use crate::element::Element;
 use crate::error::{Fault, detached};
 use crate::place::Place;
 use crate::scale::{Factors, semiring};
