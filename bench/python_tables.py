@@ -136,7 +136,11 @@ def cpu_machine():
     machines = [r for records in cpu().values() for r in records if r["part"] == "machine"]
     versions = machines[0]["versions"]
     said = ", ".join(f"{name} {version}" for name, version in versions.items() if version)
-    return f"On {machines[0]['cpu']}, {said}:"
+    load = " and ".join(f"{m['load']:.0f}" for m in machines)
+    return (
+        f"On {machines[0]['cores']} cores of {machines[0]['cpu']} with {said}. When the runs began, {load} threads wanted to "
+        "run there, which costs most where two threads wait for each other:"
+    )
 
 
 def made(name):

@@ -63,7 +63,8 @@ def spmm(
         raise ValueError(f"reduce: {reduce!r} is not known; {', '.join(_REDUCTIONS)} are")
     _expect_on(pattern, "x", x)
     if values is not None:
-        values, x = _one_type(("values", "x"), values, x)
+        if values.dtype != x.dtype or values.device != x.device or torch.is_autocast_enabled(x.device.type):
+            values, x = _one_type(("values", "x"), values, x)
         _expect("values", values, pattern.nnz, -1)
     else:
         (x,) = _cast(x)
@@ -135,7 +136,8 @@ def sddmm(pattern: Pattern, q: Tensor, k: Tensor) -> Tensor:
     tensor([4., 6.])
     """
     _expect_on(pattern, "q", q)
-    q, k = _one_type(("q", "k"), q, k)
+    if q.dtype != k.dtype or q.device != k.device or torch.is_autocast_enabled(q.device.type):
+        q, k = _one_type(("q", "k"), q, k)
     _expect("q", q, pattern.shape[0], -2)
     _expect("k", k, pattern.shape[1], -2)
     _expect("k", k, q.shape[-1], -1)
@@ -203,14 +205,10 @@ def _cast(*tensors: Tensor) -> tuple[Tensor, ...]:
 
 def _one_type(names: tuple[str, ...], *tensors: Tensor) -> tuple[Tensor, ...]:
     """The tensors, in the type of autocast where it is on; of one type on one device."""
-    device, dtype = tensors[0].device, tensors[0].dtype
-    is_one = True
+    device = tensors[0].device
     for other, t in zip(names, tensors, strict=True):
         if t.device != device:
             raise ValueError(f"{names[0]} is on {device} and {other} on {t.device}; give all on one")
-        is_one = is_one and t.dtype == dtype
-    if is_one and not torch.is_autocast_enabled(device.type):
-        return tensors
     tensors = _cast(*tensors)
     for other, t in zip(names, tensors, strict=True):
         if t.dtype != tensors[0].dtype:
