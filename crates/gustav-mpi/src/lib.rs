@@ -9,6 +9,7 @@ mod explain;
 mod ghosts;
 mod hosts;
 mod in_process;
+pub mod io;
 mod local;
 mod matrix;
 #[cfg(unix)]
