@@ -7,7 +7,7 @@ use gustav_core::{
 
 use crate::exchange::all_to_all;
 use crate::io::send_parts;
-use crate::{Partition, Ranks};
+use crate::{Ordered, Partition, Ranks};
 
 /// A pattern whose rows are spread over ranks: each has consecutive rows of it, with global column indices. A clone
 /// shares the arrays.
@@ -21,6 +21,7 @@ pub struct DistPattern<I: Index = u32, O: Index = u32> {
     columns: Partition,
     nnz: usize,
     local: Pattern<I, O>,
+    order: Option<Ordered>,
 }
 
 impl<I: Index, O: Index> DistPattern<I, O> {
@@ -53,7 +54,14 @@ impl<I: Index, O: Index> DistPattern<I, O> {
         let counts = gather_numbers(ranks, [local.nrows(), local.nnz()])?;
         let rows = Partition::of_counts(&counts.iter().map(|c| c[0]).collect::<Vec<_>>())?;
         let nnz = counts.iter().map(|c| c[1]).sum();
-        Ok(DistPattern { ranks: ranks.clone(), rows, columns: columns.clone(), nnz, local })
+        Ok(DistPattern {
+            ranks: ranks.clone(),
+            rows,
+            columns: columns.clone(),
+            nnz,
+            local,
+            order: None,
+        })
     }
 
     /// The ranks.
@@ -74,6 +82,11 @@ impl<I: Index, O: Index> DistPattern<I, O> {
     /// This rank's rows, over all columns.
     pub fn local(&self) -> &Pattern<I, O> {
         &self.local
+    }
+
+    /// The order that its rows were brought into, if they were, by [`DistCsr::scatter_ordered`].
+    pub fn order(&self) -> Option<&Ordered> {
+        self.order.as_ref()
     }
 
     /// Rows of all ranks.
@@ -274,6 +287,10 @@ impl<T: Scalar, I: Index, O: Index> DistCsr<T, I, O> {
         let rows = self.pattern.balanced_rows()?;
         let square = self.pattern.nrows() == self.pattern.ncols();
         self.spread(&rows, if square { &rows } else { self.pattern.columns() })
+    }
+
+    pub(crate) fn set_order(&mut self, order: Ordered) {
+        self.pattern.order = Some(order);
     }
 
     /// The pattern.

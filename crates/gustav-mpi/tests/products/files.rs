@@ -2,9 +2,9 @@
 
 use std::path::Path;
 
-use gustav_core::{Csr, Error, Index, Result, Scalar};
+use gustav_core::{Csr, Error, Index, Permutation, Result, Scalar};
 use gustav_io::{Generator, Storage, Values, WriteOptions};
-use gustav_mpi::{DistCsr, Partition, Ranks, io};
+use gustav_mpi::{Device, DistCsr, Ordered, Partition, Ranks, SpmvPlan, io};
 
 use crate::common::{RANKS, all_ok, joined, on_ranks};
 
@@ -54,7 +54,7 @@ fn matrix_market_files_are_parsed_once_over_all_ranks() {
     check::<f64, u32, u32>(&path("general.mtx"), Values::Ones);
     check::<f32, u64, u64>(&path("general.mtx"), Values::Ones);
     for (field, symmetry, value) in [
-        ("real", "symmetric", " 2.5"),
+        ("real", "symmetric", " 2e1"),
         ("integer", "skew-symmetric", " -3"),
         ("pattern", "symmetric", ""),
         ("pattern", "general", ""),
@@ -167,4 +167,46 @@ fn errors_of_files_reach_every_rank() {
         io::write_csr(&a, target, &WriteOptions { format, ..WriteOptions::default() })
     });
     assert!(results.iter().all(Result::is_err), "{results:?}");
+}
+
+#[test]
+fn an_order_of_rows_saves_rows_of_b() {
+    // A grid whose points are numbered at random.
+    let grid: Csr<f64> = "grid5:24x24".parse::<Generator>().unwrap().build(1).unwrap();
+    let n = grid.nrows();
+    let shuffled = Permutation::new((0..n as u32).map(|k| k * 131 % n as u32).collect()).unwrap();
+    let a = shuffled.apply_rows(grid.view()).unwrap();
+    let a: Csr<f64> = shuffled.apply_columns(a.view()).unwrap();
+    let x: Vec<f64> = (0..n).map(|k| (k % 13) as f64).collect();
+    let expected: Vec<f64> = (0..n)
+        .map(|row| {
+            let pattern = a.view().pattern();
+            let entries = pattern.row_range(row);
+            entries.map(|k| a.values()[k] * x[a.indices()[k] as usize]).sum()
+        })
+        .collect();
+    let order = gustav_plan::Order::ReverseCuthillMckee;
+    let found = on_ranks(Ranks::in_process(4), |ranks| {
+        let whole = (ranks.rank() == 0).then_some(&a);
+        let (a, rows) = DistCsr::scatter_ordered(&ranks, whole, order).unwrap();
+        let mut plan: SpmvPlan<f64> = a.pattern().spmv().plan(&Device::default()).unwrap();
+        let x: Vec<f64> = rows.iter().map(|row| x[*row as usize]).collect();
+        let mut y = vec![0.0; rows.len()];
+        plan.execute(&a, &x, &mut y, ()).unwrap();
+        let Ordered { rows_before, rows_after, .. } = *a.pattern().order().unwrap();
+        assert!(rows_after * 3 < rows_before, "{rows_after} of {rows_before}");
+        let text = plan.explain().to_string();
+        assert!(text.contains(&format!("{rows_after} rows of B travel, {rows_before}")), "{text}");
+        assert!(text.contains("% of the slowest rank's time"), "{text}");
+        let volume = &plan.explain().volume;
+        assert_eq!(volume.rows_of_b_bytes, rows_after * 8);
+        (rows, y)
+    });
+    for (row, y) in found.into_iter().flat_map(|(rows, y)| rows.into_iter().zip(y)) {
+        assert!((y - expected[row as usize]).abs() < 1e-9, "row {row}");
+    }
+    let missing = on_ranks(Ranks::in_process(2), |ranks| {
+        DistCsr::<f64>::scatter_ordered(&ranks, None, order).map(drop)
+    });
+    assert!(matches!(missing[0], Err(Error::Argument { .. })) && missing[1].is_err());
 }
