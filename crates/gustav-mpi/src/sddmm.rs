@@ -216,6 +216,7 @@ impl<T: DistScalar> SddmmPlan<T> {
             ranks: ranks.communicator().description(),
             communication: shape.communication,
             volume: Volume::default(),
+            order: pattern.order().copied(),
             choice: own.plan.choice().clone(),
             workspace_bytes: own.bytes() + of_others.sum::<usize>() + exchange.bytes(),
         };

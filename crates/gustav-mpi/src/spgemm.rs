@@ -185,6 +185,7 @@ impl<T: DistScalar, I: Index, O: Index> SpgemmPlan<T, I, O> {
             ranks: ranks.communicator().description(),
             communication: device.communication,
             volume: Volume::default(),
+            order: a.order().copied(),
             choice: plan.choice().clone(),
             workspace_bytes: plan.workspace_bytes() + held,
         };
