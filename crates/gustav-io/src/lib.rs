@@ -6,6 +6,7 @@ pub mod fetch;
 pub mod files;
 pub mod generate;
 
+pub use files::parts;
 pub use files::{
     Compression, Field, Format, Header, Progress, ReadOptions, Storage, Symmetry, Values,
     WriteOptions, format_of_name, parse_csr, parse_dense, parse_header, read_bytes, read_csr,

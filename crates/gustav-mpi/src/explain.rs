@@ -6,7 +6,7 @@ use gustav_core::{Operation, Problem};
 use gustav_cpu::Config;
 use gustav_plan::Choice;
 
-use crate::{Communication, Volume};
+use crate::{Communication, Ordered, Volume};
 
 /// What is computed, what ranks send, and how work is balanced. Printed, it is a few lines of text.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,15 +19,71 @@ pub struct Explanation {
     pub communication: Communication,
     /// How much, counted on the ranks when the plan was made.
     pub volume: Volume,
+    /// The order that the rows were brought into, if they were.
+    pub order: Option<Ordered>,
     /// Algorithm, configuration and reason for this rank's own block.
     pub choice: Choice<Config>,
     /// Bytes that the plan holds on this rank.
     pub workspace_bytes: usize,
 }
 
+/// What the expected share of communication is computed with: one rank's, as if all communicate at once and nothing is
+/// overlapped.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Rates {
+    /// Seconds that a message takes besides its bytes.
+    pub latency: f64,
+    /// Bytes that a rank sends, and receives at the same time, in a second.
+    pub network: f64,
+    /// Bytes that a rank reads from memory in a second.
+    pub memory: f64,
+}
+
+impl Default for Rates {
+    /// 2 µs, 10 GB/s, 10 GB/s: a core of a host with 100 Gbit/s.
+    fn default() -> Self {
+        Rates { latency: 2e-6, network: 1e10, memory: 1e10 }
+    }
+}
+
+impl Display for Rates {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Rates { latency, network, memory } = self;
+        write!(
+            f,
+            "{:.1} µs a message, {:.1} GB/s between ranks and {:.1} GB/s of memory",
+            latency * 1e6,
+            network / 1e9,
+            memory / 1e9
+        )
+    }
+}
+
+impl Explanation {
+    /// The share of communication in the time of the rank that takes longest, between 0 and 1: a multiplied nonzero
+    /// reads its index, its value and a row of B (of SpGEMM, an element), a message takes the latency, and bytes are
+    /// the larger of those sent and received.
+    pub fn communication_share(&self, rates: &Rates) -> f64 {
+        let value = self.problem.dtype.bytes();
+        let of_b = match self.problem.operation {
+            Operation::Spgemm => value + size_of::<u32>(),
+            _ => self.problem.columns * value,
+        };
+        let nonzero = (size_of::<u32>() + value + of_b) as f64;
+        let times = self.volume.ranks.iter().map(|rank| {
+            let bytes = rank.sent_bytes.max(rank.received_bytes) as f64;
+            let sending = rank.sent_messages as f64 * rates.latency + bytes / rates.network;
+            (sending, sending + rank.nonzeros as f64 * nonzero / rates.memory)
+        });
+        let slowest = times.max_by(|a, b| a.1.total_cmp(&b.1));
+        slowest.filter(|(_, all)| *all > 0.0).map_or(0.0, |(sending, all)| sending / all)
+    }
+}
+
 impl Display for Explanation {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Explanation { problem, ranks, communication, volume, choice, workspace_bytes } = self;
+        let Explanation { problem, ranks, communication, volume, order, choice, workspace_bytes } =
+            self;
         writeln!(f, "problem    {problem}")?;
         writeln!(f, "ranks      {ranks}")?;
         writeln!(f, "sent       {} bytes in {} messages", volume.bytes(), volume.messages())?;
@@ -53,6 +109,18 @@ impl Display for Explanation {
             "balance    most nonzeros of a rank {:.3} x the mean, most bytes {:.3} x",
             volume.imbalance(),
             volume.communication_imbalance(),
+        )?;
+        if let Some(Ordered { order, rows_before, rows_after }) = order {
+            writeln!(
+                f,
+                "order      {order}: {rows_after} rows of B travel, {rows_before} with rows as stored"
+            )?;
+        }
+        let rates = Rates::default();
+        writeln!(
+            f,
+            "expected   {:.0} % of the slowest rank's time is communication, at {rates}",
+            100.0 * self.communication_share(&rates)
         )?;
         writeln!(
             f,

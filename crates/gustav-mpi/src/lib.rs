@@ -9,10 +9,12 @@ mod explain;
 mod ghosts;
 mod hosts;
 mod in_process;
+pub mod io;
 mod local;
 mod matrix;
 #[cfg(unix)]
 mod mpi;
+mod order;
 mod partition;
 mod ranks;
 mod routes;
@@ -25,7 +27,7 @@ mod words;
 
 pub use communicator::{Communicator, Request, Tag};
 pub use device::Device;
-pub use explain::Explanation;
+pub use explain::{Explanation, Rates};
 pub use gustav_cpu::{Options, SddmmCall};
 pub use hosts::Hosts;
 pub use in_process::InProcess;
@@ -33,6 +35,7 @@ pub use local::DistScalar;
 pub use matrix::{DistCsr, DistDense, DistPattern};
 #[cfg(unix)]
 pub use mpi::{Mpi, MpiCommunicator, ThreadLevel};
+pub use order::Ordered;
 pub use partition::Partition;
 pub use ranks::Ranks;
 pub use sddmm::SddmmPlan;

@@ -6,7 +6,8 @@ use gustav_core::{
 };
 
 use crate::exchange::all_to_all;
-use crate::{Partition, Ranks};
+use crate::io::send_parts;
+use crate::{Ordered, Partition, Ranks};
 
 /// A pattern whose rows are spread over ranks: each has consecutive rows of it, with global column indices. A clone
 /// shares the arrays.
@@ -20,6 +21,7 @@ pub struct DistPattern<I: Index = u32, O: Index = u32> {
     columns: Partition,
     nnz: usize,
     local: Pattern<I, O>,
+    order: Option<Ordered>,
 }
 
 impl<I: Index, O: Index> DistPattern<I, O> {
@@ -52,7 +54,14 @@ impl<I: Index, O: Index> DistPattern<I, O> {
         let counts = gather_numbers(ranks, [local.nrows(), local.nnz()])?;
         let rows = Partition::of_counts(&counts.iter().map(|c| c[0]).collect::<Vec<_>>())?;
         let nnz = counts.iter().map(|c| c[1]).sum();
-        Ok(DistPattern { ranks: ranks.clone(), rows, columns: columns.clone(), nnz, local })
+        Ok(DistPattern {
+            ranks: ranks.clone(),
+            rows,
+            columns: columns.clone(),
+            nnz,
+            local,
+            order: None,
+        })
     }
 
     /// The ranks.
@@ -75,6 +84,11 @@ impl<I: Index, O: Index> DistPattern<I, O> {
         &self.local
     }
 
+    /// The order that its rows were brought into, if they were, by [`DistCsr::scatter_ordered`].
+    pub fn order(&self) -> Option<&Ordered> {
+        self.order.as_ref()
+    }
+
     /// Rows of all ranks.
     pub fn nrows(&self) -> usize {
         self.rows.rows()
@@ -88,6 +102,31 @@ impl<I: Index, O: Index> DistPattern<I, O> {
     /// Nonzeros of all ranks.
     pub fn nnz(&self) -> usize {
         self.nnz
+    }
+
+    /// A partition of the rows in which ranks have as nearly as possible the same number of nonzeros and row starts: that
+    /// of [`Partition::balanced`]. Collective.
+    ///
+    /// # Errors
+    /// As all calls of a [`Communicator`](crate::Communicator).
+    pub fn balanced_rows(&self) -> Result<Partition> {
+        let (ranks, _turn) = (&self.ranks, self.ranks.turn());
+        let size = ranks.size();
+        let counts = gather_numbers(ranks, [self.local.nnz()])?;
+        let before: usize = counts[..ranks.rank()].iter().map(|c| c[0]).sum();
+        let own = self.rows.range(ranks.rank());
+        let start = |row: usize| before + self.local.offsets()[row - own.start].to_usize();
+        let all = self.nnz as u128 + self.nrows() as u128;
+        // Each rank finds the ends among its rows.
+        let mut ends = vec![0_u64; size + 1];
+        for (rank, end) in ends.iter_mut().enumerate().take(size).skip(1) {
+            let target = all * rank as u128 / size as u128;
+            *end = crate::partition::crossing(target, own.clone(), start) as u64;
+        }
+        ends[size] = self.nrows() as u64;
+        ranks.communicator().all_reduce_max(&mut ends)?;
+        (0..size).for_each(|rank| ends[rank + 1] = ends[rank + 1].max(ends[rank]));
+        Partition::new(ends.iter().map(|end| *end as usize).collect::<Vec<_>>())
     }
 
     fn problem(&self, operation: Operation) -> Problem {
@@ -187,6 +226,71 @@ impl<T: Scalar, I: Index, O: Index> DistCsr<T, I, O> {
             ranks.together(local)?
         };
         Self::new(ranks, &columns, local)
+    }
+
+    /// The same matrix with rows as `rows` says and columns as `columns`. Collective.
+    ///
+    /// # Errors
+    /// On every rank: [`Error::Shape`] when a partition does not fit, [`Error::RanksDiffer`], [`Error::OutOfMemory`].
+    pub fn spread(&self, rows: &Partition, columns: &Partition) -> Result<Self> {
+        let (ranks, pattern) = (self.pattern.ranks(), &self.pattern);
+        let local = {
+            let _turn = ranks.turn();
+            let expected = (pattern.nrows(), pattern.ncols(), ranks.size(), ranks.size());
+            let found = (rows.rows(), columns.rows(), rows.ranks(), columns.ranks());
+            let words = |(r, c, p, q): (usize, usize, usize, usize)| {
+                format!("{r} rows over {p} ranks and {c} columns over {q}")
+            };
+            let fits = (expected == found).then_some(()).ok_or_else(|| Error::Shape {
+                op: "spread",
+                expected: words(expected),
+                found: words(found),
+            });
+            let arguments = vec![
+                ("call", "spreading a matrix anew".to_owned()),
+                ("partition of rows", rows.description()),
+                ("partition of columns", columns.description()),
+            ];
+            ranks.agree_on(arguments, fits)?;
+            let (own, a) = (pattern.rows.range(ranks.rank()), self.local.view());
+            // Where the rows of each rank begin among this rank's, and their entries.
+            let row = |q: usize| rows.offsets()[q].clamp(own.start, own.end) - own.start;
+            let of_rows: Vec<usize> = (0..=ranks.size()).map(row).collect();
+            let of_entries: Vec<usize> =
+                of_rows.iter().map(|row| a.offsets()[*row].to_usize()).collect();
+            let lengths: Vec<u64> = (0..own.len()).map(|r| a.pattern().row_len(r) as u64).collect();
+            let lengths = send_parts(ranks, &of_rows, &lengths)?;
+            let indices: Vec<I> = send_parts(ranks, &of_entries, a.indices())?;
+            let values: Vec<T> = send_parts(ranks, &of_entries, a.values().as_slice())?;
+            let build = || {
+                O::try_from_usize(indices.len(), "row offset")?;
+                let mut offsets = gustav_core::buffer::try_vec(lengths.len() + 1, "row offsets")?;
+                let mut end = 0;
+                offsets.push(O::truncate(end));
+                for len in &lengths {
+                    end += *len as usize;
+                    offsets.push(O::truncate(end));
+                }
+                Csr::new(lengths.len(), columns.rows(), offsets, indices, values)
+            };
+            ranks.together(build())?
+        };
+        Self::new(ranks, columns, local)
+    }
+
+    /// The same matrix with rows spread so that ranks have as nearly as possible the same number of nonzeros and row
+    /// starts; columns are spread as rows where it is square, else as they are. Collective.
+    ///
+    /// # Errors
+    /// On every rank, [`Error::OutOfMemory`].
+    pub fn balanced(&self) -> Result<Self> {
+        let rows = self.pattern.balanced_rows()?;
+        let square = self.pattern.nrows() == self.pattern.ncols();
+        self.spread(&rows, if square { &rows } else { self.pattern.columns() })
+    }
+
+    pub(crate) fn set_order(&mut self, order: Ordered) {
+        self.pattern.order = Some(order);
     }
 
     /// The pattern.

@@ -61,21 +61,12 @@ impl Partition {
     /// The same of a pattern with these row offsets.
     pub fn of_row_offsets<O: Index>(row_offsets: &[O], ranks: usize) -> Self {
         let (ranks, rows) = (ranks.max(1), row_offsets.len().saturating_sub(1));
-        // A row counts as well: empty ones cost a write of C.
         let start = |row: usize| row_offsets.get(row).map_or(0, |o| o.to_usize());
-        let items = |row: usize| start(row) as u128 + row as u128;
+        let all = start(rows) as u128 + rows as u128;
         let mut offsets = vec![0];
         for rank in 1..ranks {
-            let target = items(rows) * rank as u128 / ranks as u128;
-            let (mut low, mut high) = (offsets[rank - 1], rows);
-            while low < high {
-                let middle = low.midpoint(high);
-                if items(middle) < target { low = middle + 1 } else { high = middle }
-            }
-            // The row that crosses the target goes to the side that it is nearer to.
-            let before = low > offsets[rank - 1]
-                && target - items(low - 1).min(target) < items(low) - target;
-            offsets.push(if before { low - 1 } else { low });
+            let target = all * rank as u128 / ranks as u128;
+            offsets.push(crossing(target, 0..rows, start).max(offsets[rank - 1]));
         }
         offsets.push(rows);
         Partition { offsets: offsets.into() }
@@ -122,6 +113,27 @@ impl Partition {
         let digest = self.offsets.iter().fold(0xcbf2_9ce4_8422_2325, fold);
         format!("{} rows over {} ranks ({digest:016x})", self.rows(), self.ranks())
     }
+}
+
+/// The end among `rows` at which nonzeros and row starts before it come nearest to `target`; 0 if they pass it outside
+/// of these rows. `start(row)` nonzeros are in rows before `row`.
+pub(crate) fn crossing(
+    target: u128,
+    rows: std::ops::Range<usize>,
+    start: impl Fn(usize) -> usize,
+) -> usize {
+    // A row counts as well: empty ones cost a write of C.
+    let items = |row: usize| start(row) as u128 + row as u128;
+    if rows.is_empty() || items(rows.start) >= target || items(rows.end) < target {
+        return 0;
+    }
+    let (mut low, mut high) = (rows.start + 1, rows.end);
+    while low < high {
+        let middle = low.midpoint(high);
+        if items(middle) < target { low = middle + 1 } else { high = middle }
+    }
+    // The row that crosses the target goes to the side that it is nearer to.
+    if target - items(low - 1) < items(low) - target { low - 1 } else { low }
 }
 
 #[cfg(test)]

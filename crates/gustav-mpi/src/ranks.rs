@@ -85,9 +85,14 @@ impl Ranks {
         Ok(self.shared.hosts.get_or_init(|| Hosts::of_names(&all)))
     }
 
-    /// A number for a plan, the same on every rank.
+    /// The number of the next plan, the same on every rank.
     pub(crate) fn next_plan(&self) -> u64 {
-        self.shared.plans.fetch_add(1, Ordering::Relaxed)
+        self.shared.plans.load(Ordering::Relaxed)
+    }
+
+    /// Counts a plan on whose arguments all ranks agree: a rank that failed before counts none, and nor do others then.
+    pub(crate) fn count_plan(&self) {
+        self.shared.plans.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Keeps other threads of this rank from communicating.

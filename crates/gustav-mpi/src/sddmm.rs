@@ -147,6 +147,7 @@ impl<T: DistScalar> SddmmPlan<T> {
         // Nothing but rows of Y can go.
         let device = &device.clone().communication(Communication::RowsOfB);
         ranks.agree_on(arguments(number, &problem, pattern, device), checked)?;
+        ranks.count_plan();
         ranks.hosts()?;
         let ghosts = Ghosts::new(pattern)?;
         let (columns, communication) = (problem.columns, device.communication);
@@ -215,6 +216,7 @@ impl<T: DistScalar> SddmmPlan<T> {
             ranks: ranks.communicator().description(),
             communication: shape.communication,
             volume: Volume::default(),
+            order: pattern.order().copied(),
             choice: own.plan.choice().clone(),
             workspace_bytes: own.bytes() + of_others.sum::<usize>() + exchange.bytes(),
         };

@@ -63,6 +63,7 @@ impl<T: DistScalar, I: Index, O: Index> SpgemmPlan<T, I, O> {
         agreed.push(("partition of rows of B", b.rows().description()));
         agreed.push(("partition of columns of B", b.columns().description()));
         ranks.agree_on(agreed, check(a, b, &problem))?;
+        ranks.count_plan();
 
         ranks.hosts()?;
         let ghosts = Ghosts::new(a)?;
@@ -184,6 +185,7 @@ impl<T: DistScalar, I: Index, O: Index> SpgemmPlan<T, I, O> {
             ranks: ranks.communicator().description(),
             communication: device.communication,
             volume: Volume::default(),
+            order: a.order().copied(),
             choice: plan.choice().clone(),
             workspace_bytes: plan.workspace_bytes() + held,
         };

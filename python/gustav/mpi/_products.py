@@ -9,18 +9,18 @@ from .. import _families
 from ._matrix import DistCsr, DistPattern
 from ._plans import SddmmPlan, SpgemmPlan, SpmmPlan, pattern_of, plan_sddmm, plan_spgemm, plan_spmm
 
-# Plans that a pattern keeps. All ranks drop the same one.
+# Plans that a pattern keeps.
 _KEPT = 8
 
 
 def kept(pattern: DistPattern, key: tuple[Any, ...], make: Callable[[], Any]) -> Any:
-    """The plan of this key, made if the pattern has none; the one that was not used for longest goes."""
-    plan = pattern._plans.pop(key, None)
+    """The plan of this key, made if the pattern has none; the oldest goes, which is the same one on every rank."""
+    plan = pattern._plans.get(key)
     if plan is None:
         plan = make()
         if len(pattern._plans) >= _KEPT:
             del pattern._plans[next(iter(pattern._plans))]
-    pattern._plans[key] = plan
+        pattern._plans[key] = plan
     return plan
 
 

@@ -1,11 +1,14 @@
 //! Operands, of which every rank has a part.
 
+use gustav::io::Values;
 use gustav::{Csr, Dense, Index, Layout, Scalar};
 use gustav_mpi::{DistCsr, DistDense, Partition};
 
 use super::job::Job;
 use crate::failure::{Failure, Result};
+use crate::output;
 use crate::random;
+use crate::source::Source;
 
 /// Rows with as nearly as possible the same number of nonzeros and row starts.
 pub fn balanced<T: Scalar, I: Index, O: Index>(job: &Job, a: &Csr<T, I, O>) -> Partition {
@@ -30,6 +33,28 @@ pub fn scatter<T: Scalar, I: Index, O: Index>(
     });
     let parts = whole.zip(partitions.as_ref()).map(|(a, (rows, columns))| (a, rows, columns));
     Ok(DistCsr::scatter(&job.ranks, parts)?)
+}
+
+/// A of which every rank reads or makes its part, rows balanced; columns as of [`scatter`]. Collective.
+///
+/// # Errors
+/// On every rank, for files that cannot be read and sizes that do not fit.
+pub fn read<T: Scalar, I: Index, O: Index>(
+    job: &Job,
+    source: &Source,
+    seed: u64,
+) -> Result<DistCsr<T, I, O>> {
+    let _spinner = output::spinner(job.printing, "reading");
+    let parts = match source {
+        Source::File(path) => gustav_mpi::io::read_csr(&job.ranks, path, Values::default())?,
+        Source::Generated(generator) => {
+            let (rows, columns) = job.together(generator.shape().map_err(Failure::from))?;
+            let even = |count| Partition::even(count, job.ranks.size());
+            let spread = (&even(rows), &even(columns));
+            gustav_mpi::io::generate(&job.ranks, generator, seed, spread)?
+        }
+    };
+    Ok(parts.balanced()?)
 }
 
 /// Where a dense operand comes from.

@@ -5,7 +5,7 @@ use gustav_mpi::{DistScalar, Explanation, SddmmPlan, SpgemmPlan, SpmmPlan};
 use serde::Serialize;
 
 use super::job::{self, Job};
-use super::parts::scatter;
+use super::parts::read;
 use super::report::Sent;
 use super::{Ranked, spgemm};
 use crate::args::{Choice, Printing, Types};
@@ -105,8 +105,7 @@ fn explained<T: DistScalar, I: Index, O: Index>(
             Ok(plan.explain().clone())
         });
     }
-    let whole = job.first(|| args.file.read::<T, I, O>(args.seed, job.printing))?;
-    let a = scatter(job, whole.as_ref())?;
+    let a = read::<T, I, O>(job, args.file, args.seed)?;
     let pattern = a.pattern();
     measure::once(|| match args.operation {
         Operation::Spmm | Operation::Spmv => {

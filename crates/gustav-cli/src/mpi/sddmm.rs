@@ -9,7 +9,7 @@ use gustav_testkit::oracle;
 
 use super::Ranked;
 use super::job::{self, Job};
-use super::parts::{Operand, gather_csr, scatter};
+use super::parts::{Operand, gather_csr, read};
 use super::report::{Finished, look};
 use crate::args::{Choice, Printing, Running, Types};
 use crate::failure::Result;
@@ -60,10 +60,7 @@ pub fn sddmm(args: &Sddmm<'_>) -> Result {
 fn multiply<T: DistScalar, I: Index, O: Index>(job: &Job, args: &Sddmm<'_>) -> Result {
     let Sddmm { running, choice, layout, .. } = *args;
     let (device, threads) = job.device(choice, args.ranked)?;
-    let whole = job.first(|| args.file.read::<T, I, O>(running.seed, job.printing))?;
-    let a = scatter(job, whole.as_ref())?;
-    // Kept for the check only.
-    let whole: Option<Csr<T, I, O>> = whole.filter(|_| running.verify);
+    let a = read::<T, I, O>(job, args.file, running.seed)?;
     let pattern = a.pattern().clone();
     let (of_x, of_y) = (pattern.rows(), pattern.columns());
     let of_file = |path: &Path, name, rows, columns| {
@@ -103,6 +100,11 @@ fn multiply<T: DistScalar, I: Index, O: Index>(job: &Job, args: &Sddmm<'_>) -> R
 
     let gathered = match running.verify || running.output.is_some() {
         true => gather_csr(job, &out)?,
+        false => None,
+    };
+    // In the order of the entries of the parts.
+    let whole: Option<Csr<T, I, O>> = match running.verify {
+        true => gather_csr(job, &a)?,
         false => None,
     };
     let verdict = whole.as_ref().zip(gathered.as_ref()).map(|(a, found)| {

@@ -9,7 +9,7 @@ use gustav_testkit::oracle;
 
 use super::Ranked;
 use super::job::{self, Job};
-use super::parts::{Operand, scatter};
+use super::parts::{Operand, read};
 use super::report::{Finished, look};
 use crate::args::{Choice, Printing, Running, Types};
 use crate::failure::{Failure, Result};
@@ -61,10 +61,7 @@ pub fn spmm(args: &Spmm<'_>) -> Result {
 fn multiply<T: DistScalar, I: Index, O: Index>(job: &Job, args: &Spmm<'_>) -> Result {
     let Spmm { running, choice, layout, .. } = *args;
     let (device, threads) = job.device(choice, args.ranked)?;
-    let whole = job.first(|| args.file.read::<T, I, O>(running.seed, job.printing))?;
-    let a = scatter(job, whole.as_ref())?;
-    // Kept for the check only.
-    let whole = whole.filter(|_| running.verify);
+    let a = read::<T, I, O>(job, args.file, running.seed)?;
     let pattern = a.pattern().clone();
     let (of_b, of_c) = match choice.transpose {
         false => (pattern.columns(), pattern.rows()),
@@ -118,6 +115,11 @@ fn multiply<T: DistScalar, I: Index, O: Index>(job: &Job, args: &Spmm<'_>) -> Re
 
     let gathered = match running.verify || running.output.is_some() {
         true => c.gather()?,
+        false => None,
+    };
+    // Read once more, by one rank, and not in parts.
+    let whole = match running.verify {
+        true => job.first(|| args.file.read::<T, I, O>(running.seed, job.printing))?,
         false => None,
     };
     let verdict = match (&whole, &gathered) {

@@ -19,6 +19,7 @@ mod npy;
 mod npy_header;
 mod npz;
 mod options;
+pub mod parts;
 mod pattern;
 mod read;
 mod smtx;

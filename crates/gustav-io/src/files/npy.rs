@@ -183,7 +183,7 @@ pub(crate) fn write_array(
     to.write_all(data)
 }
 
-fn write_header(
+pub(crate) fn write_header(
     to: &mut (impl Write + ?Sized),
     descr: &str,
     fortran: bool,

@@ -8,9 +8,10 @@ use gustav_core::{Buffer, CooView, Csc, Csr, CsrView, Error, Index, Result, Scal
 use zip::read::ZipArchive;
 use zip::write::{SimpleFileOptions, ZipWriter};
 
-use super::npy::{little_endian, write_array};
+use super::npy::{little_endian, write_array, write_header};
 use super::npy_header::{Array, Kind};
 use super::options::Storage;
+use super::parts::{Piece, Whole};
 use super::source::{Stop, read_all};
 
 fn damaged(reason: impl Into<String>) -> Error {
@@ -176,12 +177,208 @@ pub(crate) fn read<T: Scalar, I: Index, O: Index>(file: &[u8]) -> Result<Csr<T, 
     })
 }
 
+/// The arrays of a CSR matrix that are stored uncompressed, and where.
+pub(crate) struct Arrays {
+    pub rows: usize,
+    pub cols: usize,
+    offsets: Stored,
+    indices: Stored,
+    values: Stored,
+}
+
+/// An array that is stored uncompressed.
+struct Stored {
+    name: &'static str,
+    array: Array,
+    /// The first byte of its elements in the file.
+    first: usize,
+}
+
+impl Arrays {
+    /// The arrays in `file`; `None` if it holds another format, or compresses one of them.
+    pub fn open(file: &[u8]) -> Result<Option<Self>> {
+        let mut archive = Archive::open(file)?;
+        let (rows, cols) = (archive.rows, archive.cols);
+        if archive.storage != Storage::Csr {
+            return Ok(None);
+        }
+        let mut stored = |name| archive.stored(file, name);
+        let (Some(offsets), Some(indices), Some(values)) =
+            (stored("indptr")?, stored("indices")?, stored("data")?)
+        else {
+            return Ok(None);
+        };
+        let expected = [rows as u64 + 1, values.array.len];
+        if [offsets.array.len, indices.array.len] != expected {
+            return Err(damaged(format!(
+                "{} row offsets and {} indices for {rows} rows and {} values",
+                offsets.array.len, indices.array.len, values.array.len
+            )));
+        }
+        for integers in [&offsets, &indices] {
+            integers.check_integers()?;
+        }
+        Ok(Some(Arrays { rows, cols, offsets, indices, values }))
+    }
+
+    pub fn entries(&self) -> u64 {
+        self.values.array.len
+    }
+
+    /// Rows `rows` of the matrix in `file`.
+    pub fn read<T: Scalar, I: Index, O: Index>(
+        &self,
+        file: &[u8],
+        rows: std::ops::Range<usize>,
+    ) -> Result<Csr<T, I, O>> {
+        let nrows = rows.len();
+        let ends: Buffer<i64> = self.offsets.read(file, rows.start..rows.end + 1)?;
+        let entries = self.values.array.len as i64;
+        if !ends.is_sorted() || ends[0] < 0 || ends[nrows] > entries {
+            return Err(damaged(format!(
+                "the row offsets of rows {rows:?} do not increase to {entries}"
+            )));
+        }
+        if rows.start == 0 && ends[0] != 0 || rows.end == self.rows && ends[nrows] != entries {
+            return Err(damaged(format!("the row offsets are not from 0 to {entries}")));
+        }
+        let range = ends[0] as usize..ends[nrows] as usize;
+        let wide: Buffer<i64> = self.indices.read(file, range.clone())?;
+        if let Some(k) = wide.iter().position(|c| *c < 0 || *c as u64 >= self.cols as u64) {
+            return Err(damaged(format!(
+                "array indices, element {}: {} is out of range (must be at least 0 and below {})",
+                range.start + k,
+                wide[k],
+                self.cols
+            )));
+        }
+        I::try_from_usize(self.cols.saturating_sub(1), "column index")?;
+        O::try_from_usize(range.len(), "row offset")?;
+        let mut indices = Buffer::<I>::zeroed(wide.len(), "column indices")?;
+        indices.iter_mut().zip(wide.iter()).for_each(|(to, c)| *to = I::truncate(*c as usize));
+        let offsets: Vec<O> = ends.iter().map(|e| O::truncate((e - ends[0]) as usize)).collect();
+        Csr::new(nrows, self.cols, offsets, indices, self.values.read::<T>(file, range)?)
+    }
+}
+
+impl Stored {
+    fn check_integers(&self) -> Result<()> {
+        if matches!(self.array.kind, Kind::Signed | Kind::Unsigned) {
+            return Ok(());
+        }
+        Err(damaged(format!(
+            "array {} holds elements of type {}, expected integers",
+            self.name, self.array.descr
+        )))
+    }
+
+    /// Elements `range`.
+    fn read<T: Scalar>(&self, file: &[u8], range: std::ops::Range<usize>) -> Result<Buffer<T>> {
+        let size = self.array.size;
+        let bytes = self.first + range.start * size..self.first + range.end * size;
+        let part = Array { len: range.len() as u64, data: 0, ..self.array.clone() };
+        let cut = || damaged(format!("array {}: the file is truncated", self.name));
+        named(self.name, part.read(file.get(bytes).ok_or_else(cut)?))
+    }
+}
+
+impl Archive<'_> {
+    /// Where an array is, if it is not compressed.
+    fn stored(&mut self, file: &[u8], name: &'static str) -> Result<Option<Stored>> {
+        let wrong = |error: &dyn std::fmt::Display| damaged(format!("array {name}: {error}"));
+        let entry = self.zip.by_name(&format!("{name}.npy")).map_err(|error| wrong(&error))?;
+        let start = entry.data_start().and_then(|start| usize::try_from(start).ok());
+        let size = usize::try_from(entry.size()).ok();
+        let (Some(start), Some(size), zip::CompressionMethod::Stored) =
+            (start, size, entry.compression())
+        else {
+            return Ok(None);
+        };
+        let bytes = start.checked_add(size).and_then(|end| file.get(start..end));
+        let bytes = bytes.ok_or_else(|| wrong(&"the file is truncated"))?;
+        let array = vector(name, bytes)?;
+        if array.len as u128 * array.size as u128 != (size - array.data.min(size)) as u128 {
+            return Err(wrong(&format!(
+                "{} elements of {} bytes do not fit",
+                array.len, array.size
+            )));
+        }
+        Ok(Some(Stored { name, first: start + array.data, array }))
+    }
+}
+
 /// Rows, columns, entries and the array of values.
 pub(crate) fn header(file: &[u8]) -> Result<(u64, u64, Array)> {
     let mut archive = Archive::open(file)?;
     let head = archive.bytes("data", HEAD)?;
     let data = vector("data", &head)?;
     Ok((archive.rows as u64, archive.cols as u64, data))
+}
+
+/// Whether indices of a matrix take eight bytes. SciPy requires both index arrays to have the same signed type.
+pub(crate) fn is_wide(whole: Whole) -> bool {
+    let narrow = i32::MAX as usize;
+    [whole.rows, whole.columns, whole.entries].iter().any(|n| *n > narrow)
+}
+
+/// Appends `indices`, each with `base` added, as little-endian bytes.
+pub(crate) fn append_indices<N: Index>(
+    to: &mut Vec<u8>,
+    indices: &[N],
+    base: usize,
+    wide: bool,
+) -> io::Result<()> {
+    let width = if wide { 8 } else { 4 };
+    to.try_reserve_exact(indices.len() * width).map_err(|_| io::ErrorKind::OutOfMemory)?;
+    for n in indices {
+        to.extend(&((n.to_usize() + base) as u64).to_le_bytes()[..width]);
+    }
+    Ok(())
+}
+
+/// Appends `values` as little-endian bytes.
+pub(crate) fn append_values<T: Scalar>(to: &mut Vec<u8>, values: &[T]) -> io::Result<()> {
+    let bytes = little_endian(values);
+    to.try_reserve_exact(bytes.len()).map_err(|_| io::ErrorKind::OutOfMemory)?;
+    to.extend_from_slice(&bytes);
+    Ok(())
+}
+
+/// Writes a matrix piece by piece, uncompressed, so that parts can be read by themselves; see
+/// [`write_pieces`](super::parts::write_pieces).
+pub(crate) fn write_pieces(
+    to: &mut (impl Write + ?Sized),
+    descr: &str,
+    whole: Whole,
+    mut write: impl FnMut(Piece, &mut dyn Write) -> io::Result<()>,
+) -> io::Result<()> {
+    let mut zip = ZipWriter::new_stream(to);
+    let index = if is_wide(whole) { "<i8" } else { "<i4" };
+    let width = if is_wide(whole) { 8 } else { 4 };
+    let mut array = |name: &str,
+                     descr: &str,
+                     shape: &[usize],
+                     bytes: usize,
+                     data: &mut dyn FnMut(&mut dyn Write) -> io::Result<()>| {
+        let options = SimpleFileOptions::default()
+            .compression_method(zip::CompressionMethod::Stored)
+            .large_file(bytes >= 1 << 31);
+        zip.start_file(format!("{name}.npy"), options)?;
+        write_header(&mut zip, descr, false, shape)?;
+        data(&mut zip)
+    };
+    let Whole { rows, columns, entries } = whole;
+    array("indices", index, &[entries], entries * width, &mut |to| write(Piece::Indices, to))?;
+    array("indptr", index, &[rows + 1], (rows + 1) * width, &mut |to| {
+        to.write_all(&[0; 8][..width])?;
+        write(Piece::Offsets, to)
+    })?;
+    array("format", "|S3", &[], 3, &mut |to| to.write_all(b"csr"))?;
+    let shape = [rows as i64, columns as i64];
+    array("shape", "<i8", &[2], 16, &mut |to| to.write_all(&little_endian(&shape)))?;
+    array("data", descr, &[entries], entries * 8, &mut |to| write(Piece::Values, to))?;
+    zip.finish()?;
+    Ok(())
 }
 
 /// Writes a matrix as `scipy.sparse.save_npz` does.

@@ -10,13 +10,22 @@ const RUN: usize = 1 << 14;
 
 /// One value per entry, or `None` when all are 1.
 pub(crate) fn values<T: Scalar>(values: Values, entries: usize) -> Result<Option<Buffer<T>>> {
+    values_from(values, 0, entries)
+}
+
+/// The same for `entries` entries from number `first` on.
+pub(crate) fn values_from<T: Scalar>(
+    values: Values,
+    first: usize,
+    entries: usize,
+) -> Result<Option<Buffer<T>>> {
     let Values::Random(seed) = values else { return Ok(None) };
     let mut buffer = Buffer::<T>::zeroed(entries, "values")?;
     parallel::chunks_mut(&mut buffer, RUN, |run, values| {
         // Each task skips to its position in one random stream, so the values do not depend on the
         // number of threads.
         let mut stream = Pcg64Mcg::seed_from_u64(seed);
-        stream.advance((run * RUN) as u128);
+        stream.advance((first + run * RUN) as u128);
         values.fill_with(|| draw(stream.next_u64()));
     });
     Ok(Some(buffer))

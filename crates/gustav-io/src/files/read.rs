@@ -207,7 +207,7 @@ fn header(text: &[u8], compression: Compression, complete: bool) -> Result<Optio
 }
 
 /// The prologue of a complete Matrix Market file.
-fn complete_prologue(text: &[u8]) -> Result<Prologue> {
+pub(super) fn complete_prologue(text: &[u8]) -> Result<Prologue> {
     prologue::parse(text, true)?
         .ok_or_else(|| unexpected(text, text.len(), "the size line", "the end of the file"))
 }

@@ -113,7 +113,7 @@ pub fn write_dense<T: Scalar>(
 }
 
 /// Checks that the format supports the options.
-fn check(format: Format, options: &WriteOptions) -> Result<()> {
+pub(super) fn check(format: Format, options: &WriteOptions) -> Result<()> {
     let refused = |what: &str, format: &str| Error::Argument {
         name: "write options",
         found: what.into(),
@@ -128,7 +128,7 @@ fn check(format: Format, options: &WriteOptions) -> Result<()> {
     Ok(())
 }
 
-fn target(path: &Path, options: &WriteOptions) -> Result<(Format, Compression)> {
+pub(super) fn target(path: &Path, options: &WriteOptions) -> Result<(Format, Compression)> {
     let by_name = of_name(path);
     let format = match (options.format, &by_name) {
         (Some(format), _) => format,

@@ -100,6 +100,7 @@ impl<'b, I: Index, O: Index> Builder<'b, I, O> {
             ranks: ranks.communicator().description(),
             communication: self.shape.communication,
             volume: Volume::default(),
+            order: self.pattern.order().copied(),
             choice: own.choice().clone(),
             workspace_bytes: held + exchange.bytes() + workspace.bytes(),
         };

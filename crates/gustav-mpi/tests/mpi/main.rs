@@ -45,8 +45,14 @@ fn job(size: usize, role: &str) -> Outcome {
         }
         std::thread::sleep(Duration::from_millis(20));
     };
-    let lines = read(&output).lines().map(str::to_owned).collect();
-    Outcome { success: status.success(), lines, errors: read(&errors) }
+    let output = read(&output);
+    let of_launcher = |line: &&str| line.starts_with("[mpiexec@");
+    let (launcher, lines): (Vec<&str>, Vec<&str>) = output.lines().partition(of_launcher);
+    Outcome {
+        success: status.success(),
+        lines: lines.into_iter().map(str::to_owned).collect(),
+        errors: format!("{}\n{}", read(&errors), launcher.join("\n")),
+    }
 }
 
 fn read(file: &tempfile::NamedTempFile) -> String {

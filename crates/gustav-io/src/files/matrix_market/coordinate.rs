@@ -64,9 +64,48 @@ fn parse<T: Scalar, I: Index, V: ValueText<T>>(
     prologue: &Prologue,
     options: &ReadOptions<'_>,
 ) -> Result<Triples<T, I>> {
-    let mut chunks = cut(text, prologue.body);
+    let mut chunks = cut(text, prologue.body..text.len());
     let total = count(text, &mut chunks);
-    fill::<T, I, V>(text, prologue, options, chunks, total)
+    let expected = Some(prologue.entries);
+    fill::<T, I, V>(text, prologue, options, (chunks, total, expected))
+}
+
+/// The bytes of part `part` of `parts` of the entries: those of the lines that begin in it, of parts of equal size.
+pub(crate) fn part(text: &[u8], prologue: &Prologue, part: usize, parts: usize) -> Range<usize> {
+    let len = text.len() - prologue.body;
+    let line_from = |part: usize| {
+        let goal = prologue.body + (len as u128 * part as u128 / parts as u128) as usize;
+        if goal == prologue.body {
+            return goal;
+        }
+        let line_end = text[goal - 1..].iter().position(|b| *b == b'\n');
+        line_end.map_or(text.len(), |n| goal + n)
+    };
+    line_from(part)..line_from(part + 1)
+}
+
+/// The entries in `range`, which begins and ends with a line, without mirror images; values that the file does not hold
+/// are none.
+pub(crate) fn entries<T: Scalar>(
+    text: &[u8],
+    prologue: &Prologue,
+    range: Range<usize>,
+    options: &ReadOptions<'_>,
+) -> Result<Triples<T, u64>> {
+    let mut chunks = cut(text, range);
+    let total = count(text, &mut chunks);
+    with_value_text!(prologue.field, V => {
+        fill::<T, u64, V>(text, prologue, options, (chunks, total, None))
+    })
+}
+
+/// The error for `found` entries in all parts, if the size line says another number.
+pub(crate) fn check_count(text: &[u8], prologue: &Prologue, found: u64) -> Result<()> {
+    if found == prologue.entries {
+        return Ok(());
+    }
+    let expected = format!("{} entries as the size line says", prologue.entries);
+    Err(unexpected(text, text.len(), expected, format!("{found} at the end of the file")))
 }
 
 /// Counts the lines of all chunks, sets the position of the first entry of each, and returns the
@@ -85,13 +124,12 @@ fn count(text: &[u8], chunks: &mut [Chunk]) -> usize {
 }
 
 /// Reads the entries of all chunks, of `total` lines. The text may be a file that changed since its
-/// lines were counted: nothing is written beyond the counted lines of a chunk.
+/// lines were counted: nothing is written beyond the counted lines of a chunk. `expected` entries are checked.
 fn fill<T: Scalar, I: Index, V: ValueText<T>>(
     text: &[u8],
     prologue: &Prologue,
     options: &ReadOptions<'_>,
-    mut chunks: Vec<Chunk>,
-    total: usize,
+    (mut chunks, total, expected): (Vec<Chunk>, usize, Option<u64>),
 ) -> Result<Triples<T, I>> {
     let mut rows = Buffer::<I>::uninit(total, "row indices")?;
     let mut cols = Buffer::<I>::uninit(total, "column indices")?;
@@ -133,8 +171,9 @@ fn fill<T: Scalar, I: Index, V: ValueText<T>>(
         chunk.entries = next - chunk.first;
         options.advance(chunk.bytes.len());
     });
-    check(text, prologue, &chunks, &reader)?;
-    let nnz = prologue.entries as usize;
+    let found: usize = chunks.iter().map(|chunk| chunk.entries).sum();
+    check(text, expected.unwrap_or(found as u64), &chunks, &reader)?;
+    let nnz = found;
     // SAFETY: every chunk wrote `entries` values from `first` on, `nnz` in all.
     let (rows, cols, values) = unsafe {
         (
@@ -152,16 +191,16 @@ fn fill<T: Scalar, I: Index, V: ValueText<T>>(
     Ok(Triples { rows, cols, values, sorted })
 }
 
-/// Divides the text from `body` on into chunks that end at line ends.
-fn cut(text: &[u8], body: usize) -> Vec<Chunk> {
+/// Divides the lines in `body` into chunks that end at line ends.
+fn cut(text: &[u8], body: Range<usize>) -> Vec<Chunk> {
     let tasks = 8 * parallel::threads();
-    let size = ((text.len() - body) / tasks).clamp(SMALLEST_CHUNK, LARGEST_PIECE);
+    let size = (body.len() / tasks).clamp(SMALLEST_CHUNK, LARGEST_PIECE);
     let mut chunks = Vec::new();
-    let mut start = body;
-    while start < text.len() {
-        let goal = start.saturating_add(size).min(text.len());
-        let end =
-            text[goal..].iter().position(|b| *b == b'\n').map_or(text.len(), |n| goal + n + 1);
+    let mut start = body.start;
+    while start < body.end {
+        let goal = start.saturating_add(size).min(body.end);
+        let end = text[goal..body.end].iter().position(|b| *b == b'\n');
+        let end = end.map_or(body.end, |n| goal + n + 1);
         let (first, lines, entries) = (0, 0, 0);
         chunks.push(Chunk { bytes: start..end, first, lines, entries, sorted: true, fault: None });
         start = end;
@@ -169,14 +208,14 @@ fn cut(text: &[u8], body: usize) -> Vec<Chunk> {
     chunks
 }
 
-/// Reports the first fault, or a number of entries other than the size line says.
+/// Reports the first fault, or a number of entries other than `expected`.
 fn check<T: Scalar, I: Index, V: ValueText<T>>(
     text: &[u8],
-    prologue: &Prologue,
+    expected: u64,
     chunks: &[Chunk],
     reader: &Lines<'_, T, I, V>,
 ) -> Result<()> {
-    let mut left = prologue.entries;
+    let mut left = expected;
     if chunks.iter().any(|chunk| matches!(chunk.fault, Some(Fault::Changed))) {
         return Err(Fault::Changed.into_error::<T>(text));
     }
@@ -193,7 +232,7 @@ fn check<T: Scalar, I: Index, V: ValueText<T>>(
                 left -= u64::from(entry.is_some());
                 line = at;
             }
-            let expected = format!("{} entries as the size line says", prologue.entries);
+            let expected = format!("{expected} entries as the size line says");
             return Err(unexpected(text, line, expected, "one more"));
         }
         left -= chunk.entries as u64;
@@ -202,8 +241,8 @@ fn check<T: Scalar, I: Index, V: ValueText<T>>(
         }
     }
     if left > 0 {
-        let found = format!("{} at the end of the file", prologue.entries - left);
-        let expected = format!("{} entries as the size line says", prologue.entries);
+        let found = format!("{} at the end of the file", expected - left);
+        let expected = format!("{expected} entries as the size line says");
         return Err(unexpected(text, text.len(), expected, found));
     }
     Ok(())
@@ -241,10 +280,11 @@ mod tests {
     fn changed(before: &str, after: &str) -> String {
         assert_eq!(before.len(), after.len());
         let prologue = prologue::parse(before.as_bytes(), true).unwrap().unwrap();
-        let mut chunks = cut(before.as_bytes(), prologue.body);
+        let mut chunks = cut(before.as_bytes(), prologue.body..before.len());
         let total = count(before.as_bytes(), &mut chunks);
         let options = ReadOptions::default();
-        let read = fill::<f64, u32, RealText>(after.as_bytes(), &prologue, &options, chunks, total);
+        let chunks = (chunks, total, Some(prologue.entries));
+        let read = fill::<f64, u32, RealText>(after.as_bytes(), &prologue, &options, chunks);
         read.err().expect("the file changed").to_string()
     }
 

@@ -11,7 +11,7 @@ use crate::files::pattern;
 use crate::files::value::negated;
 
 /// Entries in the order of the file; indices are within the matrix.
-pub(super) struct Triples<T: Scalar, I: Index> {
+pub(crate) struct Triples<T: Scalar, I: Index> {
     pub rows: Buffer<I>,
     pub cols: Buffer<I>,
     /// `None` when all are 1.

@@ -22,9 +22,30 @@ pub(crate) fn coordinate<T: Scalar, I: Index, O: Index>(
     symmetry: Symmetry,
     pattern_only: bool,
 ) -> io::Result<()> {
+    let shape = [matrix.nrows(), matrix.ncols(), matrix.nnz()];
+    coordinate_head::<T>(to, shape, symmetry, pattern_only)?;
+    coordinate_lines(to, matrix, 0, pattern_only)
+}
+
+/// Writes what is before the entries: `rows`, `columns` and `entries` are what the file holds.
+pub(crate) fn coordinate_head<T: Scalar>(
+    to: &mut (impl Write + ?Sized),
+    [rows, columns, entries]: [usize; 3],
+    symmetry: Symmetry,
+    pattern_only: bool,
+) -> io::Result<()> {
     let field = if pattern_only { "pattern" } else { field::<T>() };
     writeln!(to, "%%MatrixMarket matrix coordinate {field} {}", symmetry.name())?;
-    writeln!(to, "{} {} {}", matrix.nrows(), matrix.ncols(), matrix.nnz())?;
+    writeln!(to, "{rows} {columns} {entries}")
+}
+
+/// Writes the entries of `matrix`, whose first row is row `first_row` of the file's.
+pub(crate) fn coordinate_lines<T: Scalar, I: Index, O: Index>(
+    to: &mut (impl Write + ?Sized),
+    matrix: CsrView<'_, T, I, O>,
+    first_row: usize,
+    pattern_only: bool,
+) -> io::Result<()> {
     in_order(to, matrix.nnz(), |entries, text| {
         let offsets = matrix.offsets();
         let mut row = offsets.partition_point(|o| o.to_usize() <= entries.start) - 1;
@@ -32,7 +53,7 @@ pub(crate) fn coordinate<T: Scalar, I: Index, O: Index>(
             while offsets[row + 1].to_usize() <= k {
                 row += 1;
             }
-            write!(text, "{} {}", row + 1, matrix.indices()[k].to_usize() + 1)?;
+            write!(text, "{} {}", first_row + row + 1, matrix.indices()[k].to_usize() + 1)?;
             if pattern_only {
                 text.push(b'\n');
             } else {
