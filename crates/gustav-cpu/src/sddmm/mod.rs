@@ -136,7 +136,8 @@ impl<'a, T: CpuScalar> SddmmPlan<'a, T> {
         let parts = (threads.count() * PARTS_PER_THREAD).min(problem.nnz.div_ceil(SMALLEST_PART));
         let algorithm = Algorithm::NonzeroSplit;
         let count = threads.count();
-        // A Y that fits in L2 needs no prefetch, nor short rows near those that the row before has read.
+        // No prefetch where Y fits in L2, or where rows of Y are short and the columns of a row span less than half
+        // of L2.
         let (row, l2) = (problem.columns * problem.dtype.bytes(), profile(count, isa).l2_bytes);
         let fits = problem.cols * row <= l2;
         let span = || with_pattern!(&pattern, |p| RowStats::new(&p.view())).mean_row_span;

@@ -183,7 +183,7 @@ impl<T: Scalar, I: Index> Part<'_, T, I> {
         let y_of = |p: usize| unsafe { from.add(indices.get_unchecked(p).to_usize() * ld) };
         let fetch = |p: usize| {
             if op.ahead > 0 {
-                let later = (p + op.ahead).min(end - GROUP);
+                let later = p.saturating_add(op.ahead).min(end - GROUP);
                 for u in 0..GROUP {
                     let y = y_of(later + u);
                     for byte in (0..bytes).step_by(LINE) {
