@@ -3,6 +3,7 @@
 use std::ffi::{c_char, c_int, c_void};
 use std::mem::ManuallyDrop;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use gustav_core::{Error, Result};
 use libloading::Library;
@@ -10,6 +11,9 @@ use libloading::Library;
 use super::abi::{self, Constants, Functions, Handle, Opaque, SUCCESS, Status};
 use super::search::{Abi, Found};
 use crate::communicator::Tag;
+
+/// How long a launcher takes to pass on what a rank prints, with room to spare.
+const PASSED_ON: Duration = Duration::from_millis(300);
 
 /// How many threads may call MPI, as its standard numbers it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -266,6 +270,8 @@ impl<H: Handle> Engine for Calls<H> {
     }
 
     fn abort(&self, status: i32) {
+        // MPICH's launcher drops what ranks have printed and it has not yet passed on when a job is aborted.
+        std::thread::sleep(PASSED_ON);
         // SAFETY: of all processes.
         unsafe { (self.functions.abort)(self.constants.world, status) };
     }

@@ -255,6 +255,11 @@ fn main() -> ExitCode {
         }
     };
     let ranks = mpi.world();
+    if let Ok(ranks) = &ranks {
+        // MPICH's launcher does not always pass on who aborts.
+        let rank = ranks.rank();
+        std::panic::set_hook(Box::new(move |info| say(&format!("rank {rank}: {info}"))));
+    }
     match ranks.and_then(|ranks| Ok((run(&role, &ranks), ranks))) {
         Ok((Ok(said), _)) => {
             println!("{}: {said}", mpi.version());
