@@ -148,8 +148,11 @@ fn ranks_beside_petsc() -> String {
     let rows = rows_of_csv("mpi-speed.csv");
     assert!(rows.iter().all(|row| row["status"] == "ok"), "a result was wrong");
     let mut out = String::new();
-    writeln!(out, "| matrices | product | cases | geomean | worst | best | bytes, geomean | most |")
-        .unwrap();
+    writeln!(
+        out,
+        "| matrices | product | cases | geomean | worst | best | bytes, geomean | most |"
+    )
+    .unwrap();
     writeln!(out, "|---|---|---|---|---|---|---|---|").unwrap();
     for (folder, words) in [("corpus2", "unseen"), ("corpus", "seen")] {
         for operation in ["spmv", "spmm"] {
@@ -183,18 +186,15 @@ fn ranks_counted() -> String {
     let mut out = String::new();
     writeln!(out, "| matrices | ranks | cases | 1.5D | rows of B | partial rows of C | cheapest | to rows of B | balance | of bytes |").unwrap();
     writeln!(out, "|---|---|---|---|---|---|---|---|---|---|").unwrap();
-    for (folder, words) in
-        [("corpus2", "unseen"), ("corpus", "seen"), ("generated", "generated")]
-    {
+    for (folder, words) in [("corpus2", "unseen"), ("corpus", "seen"), ("generated", "generated")] {
         for ranks in ["4", "16", "64", "256", "1024"] {
             let mut of_matrix: BTreeMap<&str, HashMap<&str, &HashMap<String, String>>> =
                 BTreeMap::new();
             for row in rows.iter().filter(|r| r["folder"] == folder && r["ranks"] == ranks) {
                 of_matrix.entry(&row["matrix"]).or_default().insert(&row["communication"], row);
             }
-            let bytes = |m: &HashMap<&str, &HashMap<String, String>>, way: &str| {
-                number(m[way], "bytes")
-            };
+            let bytes =
+                |m: &HashMap<&str, &HashMap<String, String>>, way: &str| number(m[way], "bytes");
             // Where ranks need nothing of each other there is no ratio.
             of_matrix.retain(|_, m| bytes(m, "cheapest") > 0.0 && bytes(m, "rows-of-b") > 0.0);
             if of_matrix.is_empty() {
