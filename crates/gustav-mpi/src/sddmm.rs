@@ -244,7 +244,7 @@ impl<T: DistScalar> SddmmPlan<T> {
         &self.explanation
     }
 
-    /// values[p] = α·⟨X[row p], Y[column p]⟩·factors[p] + β·values[p] for the nonzeros of this rank, with its rows of X
+    /// `values[p] = α·⟨X[row p], Y[column p]⟩·factors[p] + β·values[p]` for the nonzeros of this rank, with its rows of X
     /// and of Y; factors are 1 unless the call has some. Collective.
     ///
     /// # Errors

@@ -28,7 +28,7 @@ pub struct SharedFile {
 
 enum Kind {
     MatrixMarket(Prologue),
-    Npz(Arrays),
+    Npz(Box<Arrays>),
 }
 
 /// Some entries of a Matrix Market file, in its order.
@@ -60,7 +60,7 @@ impl SharedFile {
                     let prologue = read::complete_prologue(&bytes)?;
                     Ok((!prologue.dense).then_some(Kind::MatrixMarket(prologue)))
                 }
-                Format::Npz => Ok(Arrays::open(&bytes)?.map(Kind::Npz)),
+                Format::Npz => Ok(Arrays::open(&bytes)?.map(|arrays| Kind::Npz(Box::new(arrays)))),
                 Format::Npy | Format::Smtx => Ok(None),
             }
         };

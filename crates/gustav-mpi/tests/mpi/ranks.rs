@@ -260,7 +260,7 @@ fn main() -> ExitCode {
         let rank = ranks.rank();
         std::panic::set_hook(Box::new(move |info| say(&format!("rank {rank}: {info}"))));
     }
-    match ranks.and_then(|ranks| Ok((run(&role, &ranks), ranks))) {
+    match ranks.map(|ranks| (run(&role, &ranks), ranks)) {
         Ok((Ok(said), _)) => {
             println!("{}: {said}", mpi.version());
             ExitCode::SUCCESS

@@ -223,7 +223,7 @@ impl Sent {
 }
 
 impl Counting {
-    pub fn new(ranks: Ranks) -> (Ranks, Arc<Sent>) {
+    pub fn over(ranks: Ranks) -> (Ranks, Arc<Sent>) {
         let sent = Arc::new(Sent::default());
         (Ranks::new(Counting { ranks, sent: sent.clone() }), sent)
     }

@@ -144,7 +144,7 @@ fn volumes_are_counted_without_running() {
                     Volume::of_parts(&rows, &columns, &spread.hosts(), shape, part).unwrap();
                 let direct = Volume::of(&a.view().pattern(), &rows, &columns, shape).unwrap();
                 let found = on_ranks(spread.in_process(usize::MAX), |ranks| {
-                    let (ranks, sent) = Counting::new(ranks);
+                    let (ranks, sent) = Counting::over(ranks);
                     let (a, values) = pattern_of(&ranks, &a.view(), (&rows, &columns)).unwrap();
                     let (of_b, of_c) = match transpose_a {
                         true => (a.rows(), a.columns()),
