@@ -3,10 +3,11 @@
     python bench/python_speed.py [--threads N] [--seconds S] [--json FILE]
     python bench/python_speed.py --device cuda [--seconds S] [--json FILE] [GRAPH.npz ...]
 
-The second is `python_speed_gpu.py`: beside CuPy, torch.sparse and PyG, as JSON lines.
+The second is `python_speed_gpu.py`: beside CuPy, torch.sparse and PyG. FILE gets a line of JSON for every record;
+`python_tables.py` makes the tables of the documentation of them.
 
-Peers that are not installed are left out. Each line has the median times of both, taken in turns, and the
-ratio of the peer's time to ours; at the end the geometric mean for each peer, and what a call costs.
+Peers that are not installed are left out. Times are medians of rounds in which both sides take turns; a ratio is the
+peer's time over ours. At the end there is the geometric mean for each peer, and what a call costs.
 """
 
 from __future__ import annotations
@@ -14,6 +15,9 @@ from __future__ import annotations
 import argparse
 import json
 import math
+import os
+import pathlib
+import platform
 import statistics
 import time
 
@@ -47,11 +51,13 @@ def peers(a, b, threads):
     """What else multiplies these, by name, each as a function of no arguments."""
     yield "scipy", lambda: a @ b
     try:
-        from sparse_dot_mkl import dot_product_mkl
+        from sparse_dot_mkl import dot_product_mkl, mkl_set_num_threads
     except ImportError:
         pass
     else:
-        yield "sparse_dot_mkl", lambda: dot_product_mkl(sp.csr_matrix(a), b)
+        mkl_set_num_threads(threads)
+        matrix = sp.csr_matrix(a)
+        yield "sparse_dot_mkl", lambda: dot_product_mkl(matrix, b)
     try:
         import torch
     except ImportError:
@@ -75,10 +81,9 @@ def in_turns(ours, theirs, seconds):
     return tuple(statistics.median(taken) for taken in times)
 
 
-def compare(seconds, threads):
-    gustav.set_num_threads(threads)
+def compare(seconds, threads, write):
+    """Products of matrices, without a plan and with one, beside every peer."""
     rng = np.random.default_rng(0)
-    records = []
     for name, matrix in matrices(rng):
         for dtype in (np.float32, np.float64):
             a = matrix.astype(dtype)
@@ -92,32 +97,25 @@ def compare(seconds, threads):
                     for peer, theirs in peers(a, b, threads):
                         np.testing.assert_allclose(ours(), theirs(), rtol=1e-3, atol=1e-3)
                         mine, other = in_turns(ours, theirs, seconds)
-                        record = dict(
+                        write(
+                            part="products",
                             matrix=name,
                             dtype=np.dtype(dtype).name,
                             columns=columns,
-                            threads=threads,
-                            ours=way,
+                            engine=way,
                             peer=peer,
                             seconds=mine,
                             seconds_of_peer=other,
                         )
-                        records.append(record)
-                        print(
-                            f"{name:22} {record['dtype']} x{columns:<4} {way} {mine * 1e3:9.3f} ms   "
-                            f"{peer:14} {other * 1e3:9.3f} ms   {other / mine:6.2f}",
-                            flush=True,
-                        )
-    return records
 
 
-def training(seconds, threads):
-    """A step of a graph convolution, forward and backward, beside what PyTorch has for it."""
+def pairs(seconds, threads, write):
+    """What programs do without gustav, and what they do with it, for the pages of the documentation."""
     try:
         import gustav.torch as gt
         import torch
     except ImportError:
-        return []
+        return
     torch.set_num_threads(threads)
     n, edges, width = 50_000, 1_000_000, 64
     generator = torch.Generator().manual_seed(0)
@@ -125,49 +123,143 @@ def training(seconds, threads):
     weight = torch.rand(edges, generator=generator, requires_grad=True)
     x = torch.randn(n, width, generator=generator, requires_grad=True)
     pattern = gt.Pattern.from_edge_index(edge_index, (n, n))
+    values = weight.detach()[pattern.permutation]
+    coo = torch.sparse_coo_tensor(edge_index.flip(0), weight.detach(), (n, n)).coalesce()
+    csr = coo.to_sparse_csr()
+    plain, unique = x.detach(), gt.Pattern.from_sparse(csr)
 
-    def ours():
+    def step_ours():
         y = gt.spmm(pattern, weight[pattern.permutation], x)
         return torch.autograd.grad(y.sum(), (weight, x))
 
-    def gathered():
+    def step_gathered():
         rows = weight[:, None] * x[edge_index[0]]
         y = torch.zeros(n, width).index_add(0, edge_index[1], rows)
         return torch.autograd.grad(y.sum(), (weight, x))
 
-    def of_features():
-        values = weight.detach()[pattern.permutation]
-        return torch.autograd.grad(gt.spmm(pattern, values, x).sum(), x)
+    half, half_x, half_values = csr.to(torch.bfloat16), plain.to(torch.bfloat16), values.to(torch.bfloat16)
+    a16 = sp.csr_array((values.half().numpy(), pattern.col.numpy(), pattern.crow.numpy()), shape=(n, n))
+    x16 = plain.half().numpy()
+    pairs_of_nodes = torch.rand(2048, 2048, generator=generator) < 0.01
+    few, (row, col) = gt.Pattern.from_sparse(pairs_of_nodes.float().to_sparse_csr()), pairs_of_nodes.nonzero().T
+    q, k, v = (torch.randn(2048, 4, 64, generator=generator) for _ in range(3))
 
-    a = torch.sparse_coo_tensor(edge_index.flip(0), weight.detach(), (n, n)).coalesce()
-    pairs = [
-        ("weights and features", ours, "gather and index_add", gathered),
-        ("features", of_features, "torch.sparse.mm", lambda: torch.autograd.grad(torch.sparse.mm(a, x).sum(), x)),
-    ]
-    records = []
-    for gradients, mine, peer, theirs in pairs:
-        for one, two in zip(mine(), theirs(), strict=True):
-            torch.testing.assert_close(one, two, rtol=1e-3, atol=1e-3)
-        taken, of_peer = in_turns(mine, theirs, seconds)
-        records.append(dict(gradients=gradients, peer=peer, seconds=taken, seconds_of_peer=of_peer))
-        print(
-            f"training step, gradients of {gradients}: {taken * 1e3:.1f} ms, {peer} {of_peer * 1e3:.1f} ms, "
-            f"{of_peer / taken:.2f}"
-        )
-    return records
+    def masked():
+        mask = torch.full((2048, 2048), -torch.inf)
+        mask[row, col] = 0.0
+        o = torch.nn.functional.scaled_dot_product_attention(*(t.transpose(0, 1) for t in (q, k, v)), attn_mask=mask)
+        return (o.transpose(0, 1),)
+
+    small = uniform(20_000, 10, np.random.default_rng(1))
+    cases = {
+        "float16": (
+            lambda: (gustav.spmm(a16, x16).astype(np.float32),),
+            "scipy, converted to float32",
+            lambda: (a16.astype(np.float32) @ x16.astype(np.float32),),
+        ),
+        "bfloat16": (
+            lambda: (gt.spmm(pattern, half_values, half_x).float(),),
+            "torch.sparse, converted to float32",
+            lambda: (half.float() @ half_x.float(),),
+        ),
+        "gradients of weights and features": (step_ours, "gather and index_add", step_gathered),
+        "gradients of features": (
+            lambda: torch.autograd.grad(gt.spmm(pattern, values, x).sum(), x),
+            "torch.sparse.mm",
+            lambda: torch.autograd.grad(torch.sparse.mm(coo, x).sum(), x),
+        ),
+        "transpose": (
+            lambda: (gt.spmm(pattern, values, plain, transpose=True),),
+            "a.t().coalesce() @ g",
+            lambda: (coo.t().coalesce() @ plain,),
+        ),
+        "max": (
+            lambda: (gt.spmm(unique, csr.values(), plain, reduce="max"),),
+            "torch.sparse.mm(a, x, 'amax')",
+            lambda: (torch.sparse.mm(csr, plain, "amax"),),
+        ),
+        "attention": (lambda: (gt.attention(few, q, k, v),), "scaled_dot_product_attention, dense mask", masked),
+        "sparse times sparse": (
+            lambda: (gustav.spgemm(small, small, sorted=False).sum(axis=1),),
+            "scipy",
+            lambda: ((small @ small).sum(axis=1),),
+        ),
+    }
+    for name, (ours, peer, theirs) in cases.items():
+        close = 3e-2 if name in ("float16", "bfloat16") else 1e-3
+        try:
+            for one, two in zip(ours(), theirs(), strict=True):
+                torch.testing.assert_close(torch.as_tensor(one), torch.as_tensor(two), rtol=close, atol=close)
+        except (RuntimeError, NotImplementedError) as e:  # A failure of a peer is a result.
+            write(part="pairs", name=name, peer=peer, message=" ".join(str(e).split())[:300])
+            continue
+        mine, other = in_turns(ours, theirs, seconds)
+        write(part="pairs", name=name, peer=peer, seconds=mine, seconds_of_peer=other)
 
 
-def per_call(seconds):
+def per_call(seconds, write):
     """Microseconds of calls on a matrix of four nonzeros, where nothing else takes time."""
     a, b, out = sp.eye_array(4, format="csr"), np.ones((4, 2)), np.ones((4, 2))
     plan, values = gustav.plan_spmm(a, 2), a.data
     calls = {
-        "plan.execute(values, b, out)": lambda: plan.execute(values, b, out),
-        "plan.execute(values, b)": lambda: plan.execute(values, b),
-        "gustav.spmm(a, b)": lambda: gustav.spmm(a, b),
+        "plan.execute(values, b, out) of numpy": lambda: plan.execute(values, b, out),
+        "plan.execute(values, b) of numpy": lambda: plan.execute(values, b),
+        "gustav.spmm(a, b) of scipy": lambda: gustav.spmm(a, b),
         "scipy a @ b": lambda: a @ b,
     }
-    return {name: in_turns(call, lambda: None, seconds)[0] * 1e6 for name, call in calls.items()}
+    try:
+        import torch
+    except ImportError:
+        pass
+    else:
+        import python_calls
+
+        torch.set_num_threads(1)
+        calls |= python_calls.of_torch("cpu")
+    # The least of many rounds: a call that is interrupted says nothing of the call.
+    least = dict.fromkeys(calls, math.inf)
+    end = time.perf_counter() + 10 * seconds
+    while time.perf_counter() < end:
+        for name, call in calls.items():
+            call()
+            start = time.perf_counter()
+            for _ in range(100):
+                call()
+            least[name] = min(least[name], (time.perf_counter() - start) / 100)
+    for name, taken in least.items():
+        write(part="overhead", call=name, microseconds=taken * 1e6)
+
+
+def summary(records):
+    """Geometric means of the peers' times by ours, and the worst."""
+    for engine in ("spmm", "plan"):
+        products = [r for r in records if r["part"] == "products" and r["engine"] == engine and r["columns"] >= 8]
+        for peer in dict.fromkeys(r["peer"] for r in products):
+            ratios = [r["seconds_of_peer"] / r["seconds"] for r in products if r["peer"] == peer]
+            mean = math.exp(statistics.fmean(map(math.log, ratios)))
+            print(f"{engine} beside {peer}, 8 columns and more: {mean:.2f}, worst {min(ratios):.2f}")
+    for r in records:
+        if r["part"] == "overhead":
+            print(f"{r['call']}: {r['microseconds']:.2f} µs")
+
+
+def versions():
+    found = {"python": platform.python_version()}
+    for name in ("numpy", "scipy", "sparse_dot_mkl", "torch"):
+        try:
+            found[name] = __import__(name).__version__
+        except (ImportError, AttributeError):
+            found[name] = None
+    return found
+
+
+def processor():
+    """The name of the processor, where the system says it."""
+    try:
+        lines = pathlib.Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor()
+    return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), "")
 
 
 def main():
@@ -182,24 +274,33 @@ def main():
         import python_speed_gpu
 
         return python_speed_gpu.run(options)
-    records = compare(options.seconds, options.threads)
-    print()
-    for way in ("spmm", "plan"):
-        for peer in dict.fromkeys(r["peer"] for r in records):
-            ratios = [
-                r["seconds_of_peer"] / r["seconds"]
-                for r in records
-                if r["peer"] == peer and r["ours"] == way and r["columns"] >= 8
-            ]
-            mean = math.exp(statistics.fmean(map(math.log, ratios)))
-            print(f"{way} beside {peer}, 8 columns and more: {mean:.2f}, worst {min(ratios):.2f}")
-    steps = training(options.seconds, options.threads)
-    microseconds = per_call(options.seconds)
-    for name, value in microseconds.items():
-        print(f"{name}: {value:.2f} µs")
-    if options.json:
-        with open(options.json, "w") as file:
-            json.dump({"products": records, "training": steps, "microseconds": microseconds}, file, indent=1)
+    records = []
+    file = open(options.json, "w") if options.json else None
+
+    def write(**record):
+        records.append(record)
+        if file is not None:
+            print(json.dumps(record), file=file, flush=True)
+        if "seconds" in record:
+            of = " ".join(str(record[key]) for key in ("matrix", "dtype", "columns", "engine", "name") if key in record)
+            mine, other = record["seconds"], record["seconds_of_peer"]
+            print(f"{of:45} {mine * 1e3:9.3f} ms   {record['peer']:32} {other * 1e3:9.3f} ms {other / mine:7.2f}")
+
+    gustav.set_num_threads(options.threads)
+    write(
+        part="machine",
+        cpu=processor(),
+        cores=os.cpu_count(),
+        load=os.getloadavg()[0],
+        threads=options.threads,
+        gustav=gustav.__version__,
+        versions=versions(),
+    )
+    compare(options.seconds, options.threads, write)
+    pairs(options.seconds, options.threads, write)
+    gustav.set_num_threads(1)
+    per_call(options.seconds, write)
+    summary(records)
 
 
 if __name__ == "__main__":

@@ -15,10 +15,11 @@ True
 from typing import TYPE_CHECKING, Any
 
 from ._files import Device, devices, read, write
-from ._gustav import __version__, get_num_threads, set_num_threads
+from ._gustav import __version__
 from ._operands import Csr
 from ._plans import SpmmPlan, plan_spmm
 from ._products import sddmm, spgemm, spmm, spmv
+from ._threads import get_num_threads, set_num_threads
 
 if TYPE_CHECKING:
     from ._scipy import csc_array, csr_array, patched

@@ -131,11 +131,13 @@ def _same(one: int, other: int) -> bool:
 
 
 def exported(array: Any, place: Place) -> Any:
-    """An array as the module takes it in the order of the place's stream; on a GPU copied where no layout with a
-    leading dimension expresses it."""
-    if place is None:
+    """An array as the module takes it in the order of the place's stream; tensors, and arrays on a GPU, are copied where
+    no layout with a leading dimension expresses them."""
+    if type(array) is np.ndarray:
         return array
     torch = _families.torch_of(array)
+    if place is None:
+        return array if torch is None else capsule(torch, array)
     if torch is not None:
         if _same(torch_stream(torch, place[0]), place[1]):
             return capsule(torch, array)
@@ -156,6 +158,8 @@ def capsule(torch: Any, tensor: Any) -> Any:
 def _in_layout(tensor: Any) -> Any:
     if tensor.requires_grad:
         tensor = tensor.detach()
+    if tensor.is_neg():
+        tensor = tensor.resolve_neg()
     if not tensor.is_contiguous() and not _has_layout(tensor.shape, tensor.stride()):
         tensor = tensor.contiguous()
     return tensor
@@ -214,8 +218,6 @@ def _wait(cupy: Any, device: int, current: Any, handle: int) -> None:
 
 def written(name: str, array: Any, place: Place) -> Any:
     """An array that is written as the module takes it: in place or not at all."""
-    if place is None:
-        return array
     given = exported(array, place)
     if not is_in_place(array, given):
         raise ValueError(
@@ -229,7 +231,8 @@ def is_in_place(array: Any, given: Any) -> bool:
     """Whether `given`, which :func:`exported` made of `array`, is its memory."""
     torch = _families.torch_of(array)
     if torch is not None:
-        return array.is_contiguous() or _has_layout(array.shape, array.stride())
+        in_layout = array.is_contiguous() or _has_layout(array.shape, array.stride())
+        return in_layout and not array.is_neg()
     return given is array
 
 

@@ -16,8 +16,10 @@ TAKEN = ("float16", "bfloat16", "float32", "float64", "int32", "int64")
 def torch_of(*arrays: Any) -> Any:
     """The module ``torch``, if one of `arrays` is a tensor of it, else ``None``."""
     torch = sys.modules.get("torch")
-    if torch is not None and any(isinstance(array, torch.Tensor) for array in arrays):
-        return torch
+    if torch is not None:
+        for array in arrays:
+            if isinstance(array, torch.Tensor):
+                return torch
     return None
 
 
@@ -142,15 +144,17 @@ def checked(name: str, array: Any) -> Any:
     """
     if type(array) is np.ndarray:
         return array
+    if torch_of(array) is not None:
+        if array.requires_grad and _tracks_gradients():
+            raise TypeError(
+                f"{name}: the tensor requires gradients, which this function does not compute; "
+                "gustav.torch does, or give its detach()"
+            )
+        return array
     if isinstance(array, np.ma.MaskedArray):
         raise TypeError(f"{name}: a masked array is not taken; its method filled() gives one that is")
     if isinstance(array, (list, tuple)) or np.isscalar(array):
         raise TypeError(f"{name}: {type(array).__name__} is not taken; numpy.asarray of it is")
-    if torch_of(array) is not None and array.requires_grad and _tracks_gradients():
-        raise TypeError(
-            f"{name}: the tensor requires gradients, which this function does not compute; "
-            "gustav.torch does, or give its detach()"
-        )
     if hasattr(array, "shape") and hasattr(array, "dtype"):
         return array
     if hasattr(array, "__dlpack__") and _device.number(array) is None:

@@ -59,6 +59,14 @@ def read(path: str | os.PathLike[str], dtype: Any = None) -> Any:
         For a file that cannot be read.
     ValueError
         For one that is damaged, with line and column.
+
+    Examples
+    --------
+    >>> import os, tempfile, numpy as np, scipy.sparse as sp, gustav
+    >>> path = os.path.join(tempfile.mkdtemp(), "a.npz")
+    >>> sp.save_npz(path, sp.csr_array([[1.0, 0.0], [0.0, 2.0]]))
+    >>> gustav.read(path) @ np.ones(2)
+    array([1., 2.])
     """
     name = None if dtype is None else _families.dtype_name(dtype)
     *blocks, shape = _gustav.read(path, name)

@@ -1,10 +1,38 @@
-from typing import Any
+from typing import Any, final
 
 # None for host memory, or a GPU's number, the handle of a stream, and what keeps the stream.
 _Place = tuple[int, int, Any] | None
 
+__all__ = [
+    "__version__",
+    "Block",
+    "Pattern",
+    "SpmmPlan",
+    "SddmmPlan",
+    "SoftmaxPlan",
+    "AttentionPlan",
+    "SpgemmPlan",
+    "DeviceBlock",
+    "DeviceSpgemmPlan",
+    "spgemm_on_gpu",
+    "spmm",
+    "spmv",
+    "sddmm",
+    "spgemm",
+    "read",
+    "write",
+    "devices",
+    "synchronize",
+    "keep_for_capture",
+    "ordinal_of",
+    "set_num_threads",
+    "get_num_threads",
+    "command",
+]
+
 __version__: str
 
+@final
 class Block:
     @property
     def dtype(self) -> str: ...
@@ -12,6 +40,7 @@ class Block:
     def __array_interface__(self) -> dict[str, Any]: ...
     def __len__(self) -> int: ...
 
+@final
 class Pattern:
     def __new__(
         cls,
@@ -38,6 +67,7 @@ class Pattern:
     def is_canonical(self) -> bool: ...
     def matches(self, indptr: Any, indices: Any) -> bool: ...
 
+@final
 class SpmmPlan:
     def __new__(
         cls,
@@ -80,6 +110,7 @@ class SpmmPlan:
     def workspace_bytes(self) -> int: ...
     def explain(self) -> str: ...
 
+@final
 class SddmmPlan:
     def __new__(
         cls,
@@ -94,6 +125,7 @@ class SddmmPlan:
         self, x: Any, y: Any, out: Any, alpha: Any, beta: Any, place: _Place = None
     ) -> None: ...
 
+@final
 class SoftmaxPlan:
     def __new__(
         cls, pattern: Pattern, heads: int, dtype: str, place: _Place = None
@@ -103,6 +135,7 @@ class SoftmaxPlan:
         self, weights: Any, of_weights: Any, out: Any, place: _Place = None
     ) -> None: ...
 
+@final
 class AttentionPlan:
     def __new__(
         cls,
@@ -141,18 +174,21 @@ class AttentionPlan:
         place: _Place = None,
     ) -> None: ...
 
+@final
 class SpgemmPlan:
     def __new__(
         cls, a: Pattern, b: Pattern, mask: Pattern | None, dtype: str, calls: int
     ) -> SpgemmPlan: ...
     def execute(self, values_of_a: Any, values_of_b: Any) -> tuple[Pattern, Block]: ...
 
+@final
 class DeviceBlock:
     @property
     def dtype(self) -> str: ...
     def __len__(self) -> int: ...
     def copy_into(self, out: Any, place: _Place) -> None: ...
 
+@final
 class DeviceSpgemmPlan:
     def __new__(
         cls, a: Pattern, b: Pattern, mask: Pattern | None, dtype: str, calls: int, place: _Place
@@ -233,3 +269,80 @@ def devices() -> list[tuple[str, bool, str]]: ...
 def set_num_threads(count: int) -> None: ...
 def get_num_threads() -> int: ...
 def command(arguments: list[str]) -> int: ...
+
+class Ranks:
+    @staticmethod
+    def world() -> Ranks: ...
+    @staticmethod
+    def alone() -> Ranks: ...
+    @staticmethod
+    def of(handle: int, bytes: int, version: str) -> Ranks: ...
+    @property
+    def rank(self) -> int: ...
+    @property
+    def size(self) -> int: ...
+    @property
+    def description(self) -> str: ...
+    def host(self) -> int: ...
+    def gather_text(self, mine: str) -> list[str]: ...
+    def fail(self, words: str) -> None: ...
+    def check(self) -> None: ...
+
+class DistPattern:
+    def __new__(
+        cls, ranks: Ranks, local: tuple[Any, Any, tuple[int, int]], columns: list[int] | None = None
+    ) -> DistPattern: ...
+    @property
+    def shape(self) -> tuple[int, int]: ...
+    @property
+    def nnz(self) -> int: ...
+    @property
+    def local_nnz(self) -> int: ...
+    @property
+    def row_offsets(self) -> list[int]: ...
+    @property
+    def column_offsets(self) -> list[int]: ...
+    @property
+    def indptr(self) -> Block: ...
+    @property
+    def indices(self) -> Block: ...
+
+class DistSpmmPlan:
+    def __new__(
+        cls,
+        pattern: DistPattern,
+        columns: int,
+        dtype: str,
+        calls: int,
+        transpose: bool,
+        semiring_name: str,
+        deterministic: bool,
+        threads: int | None,
+        communication: str,
+    ) -> DistSpmmPlan: ...
+    def execute_into(self, values: Any, b: Any, out: Any, alpha: Any, beta: Any) -> None: ...
+    def explain(self) -> str: ...
+    @property
+    def sent_bytes(self) -> int: ...
+    @property
+    def messages(self) -> int: ...
+    @property
+    def workspace_bytes(self) -> int: ...
+
+class DistSddmmPlan:
+    def __new__(
+        cls, pattern: DistPattern, depth: int, dtype: str, calls: int, threads: int | None
+    ) -> DistSddmmPlan: ...
+    def execute_into(self, x: Any, y: Any, out: Any, alpha: Any, beta: Any) -> None: ...
+    def explain(self) -> str: ...
+    @property
+    def sent_bytes(self) -> int: ...
+
+class DistSpgemmPlan:
+    def __new__(
+        cls, a: DistPattern, b: DistPattern, dtype: str, semiring_name: str, threads: int | None
+    ) -> DistSpgemmPlan: ...
+    def execute(self, values_of_a: Any, values_of_b: Any, alpha: Any) -> tuple[DistPattern, Block]: ...
+    def explain(self) -> str: ...
+    @property
+    def sent_bytes(self) -> int: ...

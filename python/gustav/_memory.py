@@ -34,14 +34,13 @@ class _Planned:
         self.calls: dict[Any, int] = {}
         self.plans: dict[Any, _gustav.SpmmPlan] = {}
 
-
     def is_of(self, operand: Operand, place: _device.Place) -> bool:
         """Whether the operand has this pattern at the place."""
         pattern = self.pattern
         if pattern.shape != operand.shape or pattern.gpu != (None if place is None else place[0]):
             return False
         if place is None:
-            return pattern.matches(operand.indptr, operand.indices)
+            return pattern.matches(*operand.pattern_at(None)[:2])
         versions = _versions(operand)
         if versions is not None or isinstance(self.seen[0], int):
             return bool(versions == self.seen)

@@ -78,11 +78,9 @@ class Operand:
         return (self.indptr, self.indices, self.shape)
 
     def pattern_at(self, place: _device.Place) -> tuple[Any, Any, tuple[int, int]]:
-        """The same for arrays at a place."""
-        if place is None:
-            return self.pattern
+        """The same for arrays at a place, for one call."""
         indptr = self.indptr
-        if _families.dtype_name(indptr).endswith("32") and _families.dtype_name(self.indices).endswith("64"):
+        if place is not None and (_width(indptr), _width(self.indices)) == ("32", "64"):
             indptr = widened(indptr)
         return (_device.exported(indptr, place), _device.exported(self.indices, place), self.shape)
 
@@ -185,6 +183,10 @@ def _of_torch(name: str, a: Any) -> Operand:
         csr = a.coalesce().to_sparse_csr()
         return Operand(like, csr.crow_indices(), csr.col_indices(), csr.values(), shape)
     raise TypeError(f"{name}: a dense tensor is not taken as a sparse matrix; {TAKEN} are")
+
+
+def _width(array: Any) -> str:
+    return _families.dtype_name(array)[-2:]
 
 
 def widened(array: Any) -> Any:

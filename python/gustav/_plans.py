@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from . import _device, _families, _gustav, _operands
 from ._products import expect_out, vector
 
@@ -88,10 +90,15 @@ class SpmmPlan:
             expect_out("out", beta, out)
             shape = self.shape if len(b.shape) == 2 else self.shape[:1]
             result = _families.empty(b, shape)
-            self._execute(values, b, result, alpha, beta)
+            self._execute_on_host(values, b, result, alpha, beta)
             return _families.give_back(b, result)
-        self._execute(values, b, _families.writable("out", out), alpha, beta)
+        self._execute_on_host(values, b, _families.writable("out", out), alpha, beta)
         return out
+
+    def _execute_on_host(self, values: Any, b: Any, out: Any, alpha: float | None, beta: float | None) -> None:
+        if type(b) is not np.ndarray:
+            values, b, out = _device.exported(values, None), _device.exported(b, None), _device.written("out", out, None)
+        self._execute(values, b, out, alpha, beta)
 
     def _execute_on_gpu(
         self, values: Any, b: Any, out: Any, alpha: float | None, beta: float | None, stream: Any

@@ -112,9 +112,7 @@ def spmm(
     plan = _memory.spmm_plan(
         operand, columns, name, transpose, semiring, reduce, bool(deterministic), threads, place
     )
-    arrays = data, dense, result
-    if place is not None:
-        arrays = _device.exported(data, place), _device.exported(dense, place), _device.written("out", result, place)
+    arrays = _device.exported(data, place), _device.exported(dense, place), _device.written("out", result, place)
     if plan is not None:
         plan.execute_into(*arrays, alpha, beta, None, place)
         _device.settle(place, data, dense, result, *arrays)
@@ -333,9 +331,8 @@ def sddmm(
     if beta and before is not result:
         result[:] = before if order is None else before[order]
     factors = (_integral(alpha, first), _integral(beta, first))
-    pattern, arrays = operand.pattern_at(place), (first, second, result)
-    if place is not None:
-        arrays = (*(_device.exported(a, place) for a in (first, second)), _device.written("out", result, place))
+    pattern = operand.pattern_at(place)
+    arrays = _device.exported(first, place), _device.exported(second, place), _device.written("out", result, place)
     _gustav.sddmm(pattern, *arrays, *factors, threads, place)
     _device.settle(place, operand.indptr, operand.indices, *pattern[:2], first, second, result, *arrays)
     if order is not None:

@@ -91,7 +91,14 @@ class csr_array(_Products, sp.csr_array):  # type: ignore[misc]
 
 
 class csc_array(_Products, sp.csc_array):  # type: ignore[misc]
-    """A ``scipy.sparse.csc_array`` whose every ``@`` is gustav's; what :class:`csr_array`'s ``.T`` is."""
+    """A ``scipy.sparse.csc_array`` whose every ``@`` is gustav's; what :class:`csr_array`'s ``.T`` is.
+
+    Examples
+    --------
+    >>> import numpy as np, scipy.sparse as sp, gustav
+    >>> gustav.csc_array(sp.csc_array([[1.0, 0.0], [2.0, 3.0]])) @ np.ones(2)
+    array([1., 5.])
+    """
 
 
 _lock = threading.Lock()

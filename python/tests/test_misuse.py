@@ -264,3 +264,10 @@ def test_a_capsule_gives_its_tensor_once():
     # The tensors' memory lives with the pattern.
     del indptr, indices, capsules
     assert np.asarray(pattern.indices).tolist() == [1, 0]
+
+
+def test_more_memory_than_there_is():
+    # The result would take 2 TB, the operands nothing.
+    none = sp.csr_array((1, 0))
+    with pytest.raises(MemoryError):
+        gustav.spmm(none, np.ones((0, 2**38)))

@@ -95,6 +95,65 @@ def test_threads_share_a_plan_and_other_threads_run_meanwhile():
     assert wrong == []
 
 
+LONG = """
+import os, signal, threading
+import gustav, numpy as np
+
+# Zeros that were never written take no memory; the product has the last value at its end.
+nnz, columns = 2**26, 1024
+indptr = np.arange(0, nnz + 1, nnz // 4)
+a = (indptr, np.zeros(nnz, np.int32), np.zeros(nnz), (4, 1))
+a[2][-1] = 3.0
+b, out = np.ones((1, columns)), np.zeros((4, columns))
+{before}
+threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+try:
+    {call}
+except KeyboardInterrupt:
+    print("ended", "late" if out[3, -1] == 3.0 else "early")
+# Without the product, which has more to do.
+import sys
+sys.stdout.flush()
+os._exit(0)
+"""
+
+
+@pytest.mark.parametrize(
+    ("before", "call"),
+    [
+        ("", "gustav.spmm(a, b, out=out, threads=1)"),
+        ("gustav.set_num_threads(1); plan = gustav.plan_spmm(a, columns)", "plan.execute(a[2], b, out)"),
+    ],
+)
+def test_ctrl_c_ends_a_long_product(before, call):
+    program = LONG.format(before=before, call=call)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=300)
+    assert done.stdout == "ended early\n", done.stderr
+
+
+def test_threads_of_openmp_beside_ours():
+    torch = pytest.importorskip("torch")
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    x = torch.randn(300, 300)
+    expected, wrong = x @ x, []
+
+    def multiply():
+        for _ in range(20):
+            if not torch.allclose(x @ x, expected):
+                wrong.append("torch")
+            if not np.allclose(gustav.spmm(A, B, threads=2), EXPECTED):
+                wrong.append("gustav")
+
+    threads = [threading.Thread(target=multiply) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    torch.set_num_threads(before)
+    assert wrong == []
+
+
 @pytest.mark.parametrize("name", ["indptr", "indices", "data", "b", "out"])
 def test_an_array_that_another_thread_resizes(name):
     arrays = {

@@ -268,3 +268,53 @@ def test_results_are_of_the_library_of_the_dense_operand(exports):
         same(found.array, a @ b)
     values = gustav.sddmm(a, Ours(np.ones((6, 2))), Ours(np.ones((5, 2))))
     assert isinstance(values, Ours) and (values.array == 2.0).all()
+
+
+def test_more_nonzeros_than_32_bits_count():
+    # Memory that was never written is a page of zeros for the system, so that little of these gigabytes is there.
+    nnz = 2**31 + 5
+    indices, values = np.zeros(nnz, np.int32), np.zeros(nnz, np.float16)
+    indices[-2:] = 1, 2
+    values[-2:] = 3.0, 5.0
+    a = (np.array([0, nnz - 1, nnz], np.int64), indices, values, (2, 3))
+    found = gustav.spmv(a, np.array([1.0, 2.0, 4.0], np.float16))
+    assert found.tolist() == [6.0, 20.0]
+
+
+@pytest.mark.parametrize("columns", [1, 8])
+def test_deterministic_results_are_the_same_for_any_number_of_threads(columns):
+    rng = np.random.default_rng(5)
+    lengths = np.zeros(400, np.int64)
+    lengths[:8] = 5000
+    indptr = np.concatenate([[0], np.cumsum(lengths)])
+    indices, values = rng.integers(0, 700, indptr[-1]), rng.standard_normal(indptr[-1])
+    a = sp.csr_array((values, indices, indptr), shape=(400, 700))
+    b = rng.standard_normal((700, columns))
+    few = sp.csr_array(sp.random_array((700, 50), density=0.1, rng=rng))
+    for product in (
+        lambda threads: gustav.spmm(a, b, deterministic=True, threads=threads),
+        lambda threads: gustav.spgemm(a, few, deterministic=True, threads=threads).data,
+    ):
+        one = product(1)
+        for threads in (2, 3, 4):
+            for _ in range(3):
+                np.testing.assert_array_equal(product(threads), one)
+
+
+def test_arrays_that_may_not_be_written_are_read():
+    a = sp.random_array((20, 20), density=0.2, format="csr", rng=1)
+    b = np.ones((20, 3))
+    expected = a @ b
+    for array in (a.indptr, a.indices, a.data, b):
+        array.flags.writeable = False
+    np.testing.assert_allclose(gustav.spmm(a, b), expected)
+    np.testing.assert_allclose(gustav.plan_spmm(a, 3).execute(a.data, b), expected)
+    np.testing.assert_allclose(gustav.spgemm(a, a).toarray(), (a @ a).toarray())
+    np.testing.assert_allclose(gustav.csr_array(a).T @ b, a.T @ b)
+
+
+def test_entries_of_a_mask_in_one_position_count_once():
+    a = sp.csr_array([[1.0, 0.0, 2.0], [0.0, 3.0, 0.0]])
+    twice = (np.array([0, 2, 2], np.int32), np.array([2, 2], np.int32), np.ones(2), (2, 3))
+    c = gustav.spgemm(a, sp.csr_array(np.eye(3)), mask=twice)
+    assert c.nnz == 1 and c.toarray().tolist() == [[0.0, 0.0, 2.0], [0.0, 0.0, 0.0]]

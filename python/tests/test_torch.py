@@ -281,6 +281,17 @@ def test_a_pattern_that_borrows_its_indices():
     torch.testing.assert_close(gt.spmm(pattern, V, x), FULL @ x)
 
 
+def test_the_transpose_is_planned_once():
+    pattern, v, full = made(6, 5)
+    g, x = random(6, 3), random(5, 3)
+    for _ in range(3):
+        torch.testing.assert_close(gt.spmm(pattern, v, g, transpose=True), full.T @ g)
+        torch.autograd.grad(gt.spmm(pattern, v, x).sum(), (v, x))
+    of_transpose = [key for key in pattern._plans if key[2:4] == (True, "sum")]
+    assert len(of_transpose) == 1
+    assert pattern.transposed() is pattern.transposed()
+
+
 class Columns(torch.utils.data.Dataset):
     def __len__(self):
         return 6
@@ -350,6 +361,11 @@ def test_functions_without_gradients_take_tensors():
             lambda: gt.Pattern.from_edge_index(torch.tensor([[0], [4]]), (2, 2)),
             ValueError,
             "expected 0 to 1",
+        ),
+        (
+            lambda: gt.spmm(P, V, torch.frombuffer(bytearray(121), dtype=F64, count=15, offset=1).reshape(5, 3)),
+            ValueError,
+            "x: its elements are not aligned|b: its elements are not aligned",
         ),
         (lambda: gt.softmax(P, V[1:]), ValueError, "values: expected"),
         (lambda: gt.softmax(P, torch.ones(P.nnz, dtype=torch.int64)), TypeError, "floating-point"),

@@ -15,10 +15,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#if defined(__has_include)
+// A program that has a dlpack.h of its own includes it before this header.
+#if !defined(DLPACK_DLPACK_H_) && defined(__has_include)
 #if __has_include(<dlpack/dlpack.h>)
 #include <dlpack/dlpack.h>
 #endif
+#endif
+#if defined(DLPACK_DLPACK_H_) && !defined(DLPACK_MAJOR_VERSION)
+#error "gustav.h needs a dlpack.h of DLPack 1.0 or later"
 #endif
 
 // Without DLPack's own header, its structs that are used here.

@@ -7,10 +7,10 @@ use std::sync::{Mutex, PoisonError};
 use gustav::interop::dlpack::{DLDataType, DLManagedTensorVersioned, DLTensor, Tensor, TensorMut};
 use gustav::{
     CpuScalar, DType, Device, Error, Index, Layout, Pattern, PatternRef, Plans, Result, SddmmPlan,
-    SddmmRequest, SpgemmCall, SpgemmPlan, SpmmPlan, SpmmRequest, SpmvPlan,
+    SddmmRequest, SpgemmCall, SpgemmPlan, SpmmPlan, SpmmRequest, SpmvPlan, with_scalar,
 };
 
-use crate::dispatch::{with_indices, with_scalar};
+use crate::dispatch::with_indices;
 use crate::export::{Exported, export};
 use crate::factors::Factors;
 use crate::handle::Table;

@@ -1,9 +1,9 @@
 //! Products in one call.
 
 use gustav::interop::dlpack::DLTensor;
-use gustav::{Scalar, Scale, Spmm};
+use gustav::{Scalar, Scale, Spmm, with_scalar};
 
-use crate::dispatch::{with_indices, with_scalar};
+use crate::dispatch::with_indices;
 use crate::factors::Factors;
 use crate::options::{Options, gustav_options};
 use crate::pattern::Arrays;

@@ -2,6 +2,7 @@
 //! Ctrl-C.
 
 use std::borrow::Cow;
+use std::fmt::Display;
 use std::io::{ErrorKind, Write};
 
 use gustav::{Error, IndexType};
@@ -33,6 +34,8 @@ pub enum Failure {
     Output(std::io::Error),
     /// Ctrl-C, between two executions.
     Interrupted,
+    /// An error of a job that another of its ranks reports.
+    Reported,
 }
 
 /// The result of a verb.
@@ -56,11 +59,26 @@ fn fits_u64(e: &Error) -> bool {
     matches!(e.kind(), Error::Overflow { index_type: IndexType::U32, .. })
 }
 
+/// For other ranks of a job.
+impl Display for Failure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(self.message().as_deref().unwrap_or("it stopped"))
+    }
+}
+
 impl Failure {
+    /// Prints the message, if any, on standard error.
+    pub fn report(&self) {
+        if let Some(message) = self.message() {
+            // If writing to standard error fails as well, nothing can be reported.
+            let _ = writeln!(std::io::stderr(), "gustav: {}", printable(&message));
+        }
+    }
+
     /// The message for standard error, with the option that helps, if there is one.
     fn message(&self) -> Option<String> {
         match self {
-            Failure::ClosedPipe => None,
+            Failure::ClosedPipe | Failure::Reported => None,
             Failure::Library(e) if fits_u64(e) => Some(format!("{e} (pass --index u64)")),
             Failure::Library(e) => Some(e.to_string()),
             Failure::Request(words) => Some(words.clone()),
@@ -97,10 +115,7 @@ pub fn finish(result: Result) -> u8 {
         Ok(Outcome::Done) => 0,
         Ok(Outcome::Failed) => FAILED,
         Err(failure) => {
-            if let Some(message) = failure.message() {
-                // If writing to standard error fails as well, nothing can be reported.
-                let _ = writeln!(std::io::stderr(), "gustav: {}", printable(&message));
-            }
+            failure.report();
             failure.status()
         }
     }

@@ -6,6 +6,7 @@ mod failure;
 mod interrupt;
 mod limits;
 mod measure;
+mod mpi;
 mod output;
 mod picture;
 mod product;
@@ -28,7 +29,12 @@ pub fn run(arguments: impl IntoIterator<Item = OsString>) -> u8 {
     };
     // A command may assume that it has the machine for itself.
     gustav::buffer::reuse_blocks(gustav::buffer::total_memory().map_or(0, |bytes| bytes / 2));
+    let arguments: Vec<OsString> = arguments.into_iter().collect();
+    // One rank of a job says what is wrong with the arguments of all.
+    let silent =
+        arguments.iter().any(|a| a == "--mpi") && mpi::launched_rank().is_some_and(|r| r > 0);
     match verbs::parse(arguments) {
+        Err(e) if silent && e.use_stderr() => failure::ERROR,
         Ok(cli) => failure::finish(verbs::run(cli)),
         Err(e) if e.use_stderr() => {
             // If writing to standard error fails, nothing can be reported.

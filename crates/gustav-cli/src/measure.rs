@@ -27,6 +27,19 @@ const LONG_SECONDS: f64 = 2.0;
 /// # Errors
 /// The first error of `run`.
 pub fn repeat(repeat: Option<usize>, run: &mut dyn FnMut() -> Result<f64>) -> Result<Timing> {
+    repeat_while(repeat, run, &mut Ok)
+}
+
+/// The same where others have a say: `more` takes whether to run again as far as this process knows, and returns what
+/// is done.
+///
+/// # Errors
+/// The first error of `run` or `more`.
+pub fn repeat_while(
+    repeat: Option<usize>,
+    run: &mut dyn FnMut() -> Result<f64>,
+    more: &mut dyn FnMut(bool) -> Result<bool>,
+) -> Result<Timing> {
     let begin = Instant::now();
     let first = run()?;
     let mut times = Vec::new();
@@ -41,7 +54,7 @@ pub fn repeat(repeat: Option<usize>, run: &mut dyn FnMut() -> Result<f64>) -> Re
             _ => seconds > SHORT_SECONDS || runs >= MOST_RUNS,
         },
     };
-    while !enough(times.len()) {
+    while more(!enough(times.len()))? {
         times.push(run()?);
     }
     times.sort_by(f64::total_cmp);

@@ -1,5 +1,7 @@
 //! Seeded random operands, the same on every machine.
 
+use std::ops::Range;
+
 use gustav::buffer::try_vec;
 use gustav::{Dense, Layout, Scalar};
 
@@ -35,9 +37,28 @@ pub fn vector<T: Scalar>(len: usize, seed: u64) -> Result<Vec<T>> {
 /// # Errors
 /// When there is not enough memory.
 pub fn dense<T: Scalar>(nrows: usize, ncols: usize, layout: Layout, seed: u64) -> Result<Dense<T>> {
-    let mut m = Dense::<T>::zeros(nrows, ncols, layout)?;
+    rows(nrows, 0..nrows, ncols, layout, seed)
+}
+
+/// These rows of the matrix of `nrows` rows that [`dense`] makes.
+///
+/// # Errors
+/// When there is not enough memory.
+pub fn rows<T: Scalar>(
+    nrows: usize,
+    rows: Range<usize>,
+    ncols: usize,
+    layout: Layout,
+    seed: u64,
+) -> Result<Dense<T>> {
+    let mut m = Dense::<T>::zeros(rows.len(), ncols, layout)?;
+    // A line of the part, and of the whole; the part begins at `skipped` of each line, or of the first.
+    let (line, whole, skipped) = match layout {
+        Layout::RowMajor => (ncols, ncols, rows.start * ncols),
+        Layout::ColumnMajor => (rows.len(), nrows, rows.start),
+    };
     for (k, v) in m.data_mut().iter_mut().enumerate() {
-        *v = value(seed, k as u64);
+        *v = value(seed, (k / line * whole + k % line + skipped) as u64);
     }
     Ok(m)
 }
@@ -45,6 +66,18 @@ pub fn dense<T: Scalar>(nrows: usize, ncols: usize, layout: Layout, seed: u64) -
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn rows_are_those_of_the_whole() {
+        for layout in [Layout::RowMajor, Layout::ColumnMajor] {
+            let whole = dense::<f64>(7, 3, layout, 5).expect("small");
+            let part = rows::<f64>(7, 2..6, 3, layout, 5).expect("small");
+            for (row, column) in (0..4).flat_map(|r| (0..3).map(move |c| (r, c))) {
+                let (found, expected) = (part.view(), whole.view());
+                assert_eq!(found.get(row, column), expected.get(row + 2, column), "{layout}");
+            }
+        }
+    }
 
     #[test]
     fn values_are_in_range_and_depend_on_seed_and_position() {

@@ -3,6 +3,7 @@
 use std::alloc::{Layout, dealloc};
 use std::sync::{Mutex, PoisonError};
 
+#[cfg(target_os = "linux")]
 use crate::buffer::HUGE_PAGE;
 
 struct Block {

@@ -296,3 +296,43 @@ macro_rules! integer {
 
 integer!(i32, I32);
 integer!(i64, I64);
+
+/// Runs `$body` with `$T` as the type of values that `$dtype` names: for callers that know types only when they run.
+///
+/// ```
+/// use gustav_core::{DType, with_scalar};
+///
+/// let bytes = |dtype: DType| with_scalar!(dtype, |T| size_of::<T>());
+/// assert_eq!(bytes(DType::Bf16), 2);
+/// ```
+#[macro_export]
+macro_rules! with_scalar {
+    ($dtype:expr, |$T:ident| $body:expr) => {
+        match $dtype {
+            $crate::DType::F16 => {
+                type $T = $crate::f16;
+                $body
+            }
+            $crate::DType::Bf16 => {
+                type $T = $crate::bf16;
+                $body
+            }
+            $crate::DType::F32 => {
+                type $T = f32;
+                $body
+            }
+            $crate::DType::F64 => {
+                type $T = f64;
+                $body
+            }
+            $crate::DType::I32 => {
+                type $T = i32;
+                $body
+            }
+            $crate::DType::I64 => {
+                type $T = i64;
+                $body
+            }
+        }
+    };
+}

@@ -28,7 +28,7 @@ mod words;
 pub use communicator::{Communicator, Request, Tag};
 pub use device::Device;
 pub use explain::{Explanation, Rates};
-pub use gustav_cpu::Options;
+pub use gustav_cpu::{Options, SddmmCall};
 pub use hosts::Hosts;
 pub use in_process::InProcess;
 pub use local::DistScalar;

@@ -1,5 +1,6 @@
 //! The ranks of a program, and what they have to agree on.
 
+use std::fmt::Display;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -84,9 +85,14 @@ impl Ranks {
         Ok(self.shared.hosts.get_or_init(|| Hosts::of_names(&all)))
     }
 
-    /// A number for a plan, the same on every rank.
+    /// The number of the next plan, the same on every rank.
     pub(crate) fn next_plan(&self) -> u64 {
-        self.shared.plans.fetch_add(1, Ordering::Relaxed)
+        self.shared.plans.load(Ordering::Relaxed)
+    }
+
+    /// Counts a plan on whose arguments all ranks agree: a rank that failed before counts none, and nor do others then.
+    pub(crate) fn count_plan(&self) {
+        self.shared.plans.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Keeps other threads of this rank from communicating.
@@ -99,15 +105,20 @@ impl Ranks {
     ///
     /// # Errors
     /// The rank's own error; [`Error::OtherRank`] naming a rank that failed.
-    pub fn together<R>(&self, mine: Result<R>) -> Result<R> {
+    pub fn together<R, E: Display + From<Error>>(&self, mine: Result<R, E>) -> Result<R, E> {
         self.agree(&[], Vec::new, mine)
     }
 
-    /// `mine`, if no rank failed and all ranks give the same arguments. Collective.
+    /// `mine`, if no rank failed and all ranks give the same arguments: names, and what was given. Collective.
     ///
     /// # Errors
-    /// As [`Ranks::agree`].
-    pub(crate) fn agree_on<R>(&self, arguments: Arguments, mine: Result<R>) -> Result<R> {
+    /// The rank's own error; [`Error::OtherRank`] naming a rank that failed; [`Error::RanksDiffer`] naming a rank
+    /// that gives something else.
+    pub fn agree_on<R, E: Display + From<Error>>(
+        &self,
+        arguments: Vec<(&'static str, String)>,
+        mine: Result<R, E>,
+    ) -> Result<R, E> {
         let key = arguments.iter().map(|(_, value)| digest(value.as_bytes()));
         let key: Vec<u64> = key.collect();
         self.agree(&key, || arguments.clone(), mine)
@@ -119,12 +130,12 @@ impl Ranks {
     /// # Errors
     /// The rank's own error; [`Error::OtherRank`] naming a rank that failed; [`Error::RanksDiffer`] naming a rank
     /// that gives something else.
-    pub(crate) fn agree<R>(
+    pub(crate) fn agree<R, E: Display + From<Error>>(
         &self,
         key: &[u64],
         arguments: impl FnOnce() -> Arguments,
-        mine: Result<R>,
-    ) -> Result<R> {
+        mine: Result<R, E>,
+    ) -> Result<R, E> {
         if self.size() == 1 {
             return mine;
         }
@@ -146,13 +157,16 @@ impl Ranks {
         let value = mine?;
         let mut failures = reports.iter().map(|text| text.strip_prefix(FAILED)).enumerate();
         if let Some((rank, reason)) = failures.find_map(|(rank, text)| Some((rank, text?))) {
-            return Err(Error::OtherRank { rank, reason: reason.into() });
+            return Err(Error::OtherRank { rank, reason: reason.into() }.into());
         }
-        differing(&reports).map_or(Ok(value), Err)
+        differing(&reports).map_or(Ok(value), |e| Err(e.into()))
     }
 
-    /// What every rank gives as `mine`, as far as it fits.
-    fn gather_text(&self, mine: &str) -> Result<Vec<String>> {
+    /// What every rank gives as `mine`, as far as it fits into a kilobyte. Collective.
+    ///
+    /// # Errors
+    /// As all calls of a [`Communicator`].
+    pub fn gather_text(&self, mine: &str) -> Result<Vec<String>> {
         let mut bytes = vec![0; SHOWN];
         let len = mine.len().min(SHOWN);
         bytes[..len].copy_from_slice(&mine.as_bytes()[..len]);

@@ -1,4 +1,4 @@
-//! SDDMM over ranks: values[p] = α·⟨X[row p], Y[column p]⟩ + β·values[p].
+//! SDDMM over ranks: `values[p] = α·⟨X[row p], Y[column p]⟩ + β·values[p]`.
 
 use gustav_core::buffer::try_vec;
 use gustav_core::{
@@ -147,6 +147,7 @@ impl<T: DistScalar> SddmmPlan<T> {
         // Nothing but rows of Y can go.
         let device = &device.clone().communication(Communication::RowsOfB);
         ranks.agree_on(arguments(number, &problem, pattern, device), checked)?;
+        ranks.count_plan();
         ranks.hosts()?;
         let ghosts = Ghosts::new(pattern)?;
         let (columns, communication) = (problem.columns, device.communication);

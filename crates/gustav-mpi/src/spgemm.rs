@@ -63,6 +63,7 @@ impl<T: DistScalar, I: Index, O: Index> SpgemmPlan<T, I, O> {
         agreed.push(("partition of rows of B", b.rows().description()));
         agreed.push(("partition of columns of B", b.columns().description()));
         ranks.agree_on(agreed, check(a, b, &problem))?;
+        ranks.count_plan();
 
         ranks.hosts()?;
         let ghosts = Ghosts::new(a)?;

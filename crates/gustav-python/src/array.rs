@@ -5,6 +5,7 @@ use gustav::{DenseView, DenseViewMut, Layout, Scalar};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
+use pyo3::types::PyCapsule;
 
 use crate::element::Element;
 use crate::error::Fault;
@@ -85,7 +86,7 @@ impl Array {
             return Ok(found);
         }
         found.on_host()?;
-        Self::of(name, &packed(object)?, place)
+        Self::of(name, &packed(name, object)?, place)
     }
 
     /// As [`Array::to_read`] for a vector of values whose elements are neighbours.
@@ -115,7 +116,7 @@ impl Array {
             return Ok(found);
         }
         found.on_host()?;
-        Self::of(name, &packed(object)?, place)
+        Self::of(name, &packed(name, object)?, place)
     }
 
     /// As [`Array::of`] for an array that is written.
@@ -496,8 +497,14 @@ impl Array {
 }
 
 /// A packed copy of an array, by the library that it belongs to.
-fn packed<'py>(object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+fn packed<'py>(name: &str, object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
     let py = object.py();
+    if object.is_instance_of::<PyCapsule>() {
+        // Who makes a capsule brings its tensor into a layout before.
+        return Err(PyValueError::new_err(format!(
+            "{name}: its elements are not aligned to their size; give a copy, as clone() makes"
+        )));
+    }
     if object.hasattr(intern!(py, "contiguous"))? {
         return object.call_method0(intern!(py, "contiguous"));
     }

@@ -6,13 +6,14 @@ use gustav::cuda::DeviceBuffer;
 use gustav::{
     AttentionCall, AttentionGradients, AttentionGradientsCall, AttentionGradientsRequest,
     AttentionInputs, AttentionRequest, CpuScalar, Device, HeadValues, PatternRef, Plans, Scalar,
+    with_scalar,
 };
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use crate::array::Array;
 use crate::device_pattern::Kind;
-use crate::element::{Element, with_scalar};
+use crate::element::Element;
 use crate::error::Fault;
 use crate::pattern::{AnyPattern, AnyRef, Extents, Pattern, with_indices};
 use crate::place::{Given, Gpu, OnGpu, Place};

@@ -3,13 +3,13 @@
 use std::sync::{Arc, Mutex};
 
 use gustav::cuda::{self, DeviceBuffer, DeviceCsr, DevicePattern, SpgemmCall};
-use gustav::{CpuScalar, Device, Index, Scalar};
+use gustav::{CpuScalar, Device, Index, Scalar, with_scalar};
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
 use crate::array::Array;
 use crate::device_pattern::{AnyDevice, Kind};
-use crate::element::{self, with_scalar};
+use crate::element;
 use crate::error::Fault;
 use crate::pattern::{AnyPattern, Pattern, Source};
 use crate::place::{Given, Gpu, OnGpu, Place};

@@ -1,6 +1,9 @@
 //! Errors of the library as exceptions of Python, and panics as errors.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::mpsc::{RecvTimeoutError, sync_channel};
+use std::thread;
+use std::time::Duration;
 
 use gustav::Error;
 use pyo3::exceptions::{
@@ -19,6 +22,10 @@ pub fn to_python(error: Error) -> PyErr {
         Error::NoDevice { .. } if text.contains("NVRTC") => {
             PyRuntimeError::new_err(format!("{text}; for Python: pip install gustav[cuda]"))
         }
+        Error::NoMpi { .. } => {
+            PyRuntimeError::new_err(format!("{text}; for Python: pip install gustav[mpi]"))
+        }
+        Error::OtherRank { .. } | Error::Communication { .. } => PyRuntimeError::new_err(text),
         Error::NoDevice { .. } | Error::Device { .. } => PyRuntimeError::new_err(text),
         Error::Cancelled { .. } => PyKeyboardInterrupt::new_err(text),
         Error::Io { source, .. } => match source.raw_os_error() {
@@ -39,6 +46,42 @@ pub fn detached<R: Send>(
     work: impl FnOnce() -> Result<R, Fault> + Send,
 ) -> PyResult<R> {
     py.detach(|| catch(work)).map_err(PyErr::from)
+}
+
+/// Multiplications from which on a call listens for signals: it takes long beside starting a thread.
+const LONG: usize = 1 << 26;
+/// How often it listens.
+const LISTEN: Duration = Duration::from_millis(50);
+
+/// As [`detached`], for host memory and work of this many multiplications, which Ctrl-C ends if they are many.
+///
+/// The work goes on in a thread that nobody waits for, because kernels are not stopped half way; it has what it needs,
+/// arrays of Python included, until it is done.
+///
+/// # Errors
+/// As [`detached`], and what a handler of a signal raises.
+pub fn interruptible<R: Send + 'static>(
+    py: Python<'_>,
+    size: usize,
+    work: impl FnOnce() -> Result<R, Fault> + Send + 'static,
+) -> PyResult<R> {
+    if size < LONG {
+        return detached(py, work);
+    }
+    let (done, mut results) = sync_channel(1);
+    // Nobody receives what is done after a signal.
+    let work = move || drop(done.send(catch(work)));
+    thread::Builder::new().name("gustav product".into()).spawn(work).map_err(PyErr::from)?;
+    loop {
+        let results = &mut results;
+        match py.detach(move || results.recv_timeout(LISTEN)) {
+            Ok(result) => return result.map_err(PyErr::from),
+            Err(RecvTimeoutError::Timeout) => py.check_signals()?,
+            Err(RecvTimeoutError::Disconnected) => {
+                return Err(Fault::Panic("a product ended without a result".into()).into());
+            }
+        }
+    }
 }
 
 /// Runs `work`, and returns a panic in it as an error.

@@ -3,12 +3,12 @@
 use std::path::PathBuf;
 
 use gustav::io::{self, ReadOptions, WriteOptions};
-use gustav::{Csr, DType, Index, Scalar};
+use gustav::{Csr, DType, Index, Scalar, with_scalar};
 use pyo3::prelude::*;
 
 use crate::array::Array;
 use crate::block::Block;
-use crate::element::{Element, with_scalar};
+use crate::element::Element;
 use crate::error::{Fault, detached};
 use crate::pattern::{AnyRef, Source, with_indices};
 use crate::place::Place;

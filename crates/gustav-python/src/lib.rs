@@ -13,6 +13,7 @@ mod element;
 mod error;
 mod files;
 mod interface;
+mod mpi;
 mod numpy;
 mod pattern;
 mod place;
@@ -45,6 +46,7 @@ fn _gustav(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<attention::AttentionPlan>()?;
     module.add_class::<spgemm::SpgemmPlan>()?;
     module.add_class::<device_spgemm::DeviceBlock>()?;
+    mpi::add_to(module)?;
     module.add_class::<device_spgemm::DeviceSpgemmPlan>()?;
     module.add_function(wrap_pyfunction!(device_spgemm::spgemm_on_gpu, module)?)?;
     module.add_function(wrap_pyfunction!(spmm::spmm, module)?)?;

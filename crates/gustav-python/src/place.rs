@@ -14,14 +14,14 @@ use std::ffi::c_void;
 use std::mem::ManuallyDrop;
 use std::ops::{Deref, DerefMut};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use gustav::cuda::{self, CudaDevice, KeptContext, Stream};
 use gustav::{Device, Error};
 use pyo3::exceptions::{PyNotImplementedError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 
-use crate::error::{Fault, catch, detached, to_python};
+use crate::error::{Fault, catch, detached, interruptible, to_python};
 use crate::spmm::UNPLANNED;
 use crate::threads;
 
@@ -165,10 +165,29 @@ impl Place {
                 if let Place::Gpu(gpu) = self {
                     gpu.stream.keep_for_capture(|| Box::new(plan.clone()))?;
                 }
-                // A panic leaves a plan whose workspace may hold anything, which an execution overwrites.
-                work(&mut plan.lock().unwrap_or_else(PoisonError::into_inner))
+                work(&mut locked(plan))
             })
         })
+    }
+
+    /// As [`Place::execute`], for a product of this many multiplications, which Ctrl-C ends in host memory.
+    ///
+    /// # Errors
+    /// As [`interruptible`].
+    pub fn execute_long<P: Send + 'static, R: Send + 'static>(
+        &self,
+        py: Python<'_>,
+        size: usize,
+        plan: &Arc<Mutex<P>>,
+        work: impl FnOnce(&mut P) -> Result<R, Fault> + Send + 'static,
+    ) -> PyResult<R> {
+        match self {
+            Place::Host => {
+                let plan = plan.clone();
+                interruptible(py, size, move || work(&mut locked(&plan)))
+            }
+            Place::Gpu(_) => self.execute(py, plan, work),
+        }
     }
 
     /// Runs `work` in a thread that is detached, which keeps its current device.
@@ -206,6 +225,11 @@ impl Place {
         let of = ordinal.map_or_else(|| "host memory".into(), |k| format!("cuda:{k}"));
         Err(elsewhere(what, &of, &self.name()))
     }
+}
+
+/// A panic leaves a plan whose workspace may hold anything, which an execution overwrites.
+fn locked<P>(plan: &Mutex<P>) -> MutexGuard<'_, P> {
+    plan.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// An operand that is not where the others are.

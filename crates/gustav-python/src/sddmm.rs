@@ -2,14 +2,14 @@
 
 use std::sync::{Arc, Mutex};
 
-use gustav::{CpuScalar, Device, Layout, PatternRef, Plans, SddmmCall, SddmmRequest};
+use gustav::{CpuScalar, Device, Layout, PatternRef, Plans, SddmmCall, SddmmRequest, with_scalar};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use crate::array::Array;
 use crate::device_pattern::{AnyDevice, Kind};
-use crate::element::{Element, with_scalar};
-use crate::error::Fault;
+use crate::element::Element;
+use crate::error::{Fault, interruptible};
 use crate::pattern::{AnyPattern, AnyRef, Extents, Pattern, Source, with_indices};
 use crate::place::{Given, OnGpu, Place};
 use crate::scale::Factors;
@@ -123,10 +123,11 @@ pub fn sddmm(
             operands.execute(&mut plan, factors)
         })));
     }
-    with_scalar!(dtype, |T| place.run(py, &device, || {
+    let size = operands.out.len().saturating_mul(depth);
+    with_scalar!(dtype, |T| interruptible(py, size, move || device.threads().run(|| {
         let mut plan = planned::<T>(source.pattern()?, (depth, 1), 1, layouts, &device)?;
         operands.execute(&mut plan, factors)
-    }))
+    })))
 }
 
 /// What a [`SddmmPlan`] does, whatever its type of values.
@@ -223,6 +224,7 @@ impl SddmmPlan {
         let operands = Operands::new(x, y, out, place.clone())?;
         self.arrays.refuse_overlap(&operands.out)?;
         let factors = Factors::new(alpha, beta, self.dtype)?;
-        place.execute(py, &self.plan, |plan| plan.execute(operands, factors))
+        let size = operands.out.len().saturating_mul(operands.depth()?);
+        place.execute_long(py, size, &self.plan, move |plan| plan.execute(operands, factors))
     }
 }

@@ -2,12 +2,12 @@
 
 use std::sync::{Arc, Mutex};
 
-use gustav::{CpuScalar, Device, PatternRef, Plans, SoftmaxCall, SoftmaxRequest};
+use gustav::{CpuScalar, Device, PatternRef, Plans, SoftmaxCall, SoftmaxRequest, with_scalar};
 use pyo3::prelude::*;
 
 use crate::array::Array;
 use crate::device_pattern::Kind;
-use crate::element::{Element, with_scalar};
+use crate::element::Element;
 use crate::error::Fault;
 use crate::pattern::{AnyPattern, AnyRef, Extents, Pattern, with_indices};
 use crate::place::{Given, OnGpu, Place};

@@ -4,14 +4,15 @@ use std::sync::{Mutex, PoisonError};
 
 use gustav::{
     CpuScalar, Csr, CsrView, Device, Index, Pattern as Owned, Scalar, Spgemm, SpgemmCall,
+    with_scalar,
 };
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
 use crate::array::Array;
 use crate::block::Block;
-use crate::element::{Element, with_scalar};
-use crate::error::{Fault, catch, detached};
+use crate::element::Element;
+use crate::error::{Fault, catch, detached, interruptible};
 use crate::pattern::{AnyOwned, AnyPattern, AnyRef, Pattern, Source};
 use crate::place::Place;
 use crate::scale::{Factors, semiring};
@@ -32,6 +33,9 @@ impl Default for Options {
         Options { transpose: false, semiring, sorted: true, deterministic: false }
     }
 }
+
+/// Nonzeros in rows of B that are many enough for a product to take long.
+const LENGTH_OF_ROWS: usize = 256;
 
 type Arrays = (Block, Block, Block);
 
@@ -60,7 +64,9 @@ pub fn spgemm(
     let semiring = semiring(semiring_name)?;
     let options = Options { transpose, semiring, sorted, deterministic };
     let device = threads::device(threads)?;
-    with_scalar!(dtype, |T| detached(py, move || device.threads().run(|| {
+    // How many multiplications there are is not known before; few nonzeros have few.
+    let size = LENGTH_OF_ROWS * values_of_a.len().max(values_of_b.len());
+    with_scalar!(dtype, |T| interruptible(py, size, move || device.threads().run(|| {
         let (a, b) = (a.pattern()?, b.pattern()?);
         let mask = mask.as_ref().map(Source::pattern).transpose()?;
         let values = (values_of_a.slice::<T>()?, values_of_b.slice::<T>()?);

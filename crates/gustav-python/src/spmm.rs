@@ -5,15 +5,15 @@ use std::sync::{Arc, Mutex};
 use gustav::cuda::Call;
 use gustav::{
     CpuScalar, Device, Explanation, Layout, PatternRef, Plans, Problem, Scalar, Scale, Spmm,
-    SpmmRequest, Spmv, SpmvPlan,
+    SpmmRequest, Spmv, SpmvPlan, with_scalar,
 };
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use crate::array::Array;
 use crate::device_pattern::{AnyDevice, Kind};
-use crate::element::{Element, with_scalar};
-use crate::error::{Fault, detached};
+use crate::element::Element;
+use crate::error::{Fault, detached, interruptible};
 use crate::pattern::{AnyPattern, AnyRef, Extents, Pattern, Source, with_indices};
 use crate::place::{Given, Gpu, OnGpu, Place};
 use crate::scale::{Factors, reduction, semiring};
@@ -108,23 +108,25 @@ pub fn spmm(
             operands.execute(&mut plan, factors)
         })));
     }
-    with_scalar!(dtype, |T| place.run(py, &device, || {
-        let Operands { values, b, mut out, .. } = operands;
-        let Scale { alpha, beta } = factors.scale::<<T as Scalar>::Accum>();
-        with_indices!(AnyRef, source.pattern()?, |p| {
-            let a = p.view().with_values(values.slice::<T>()?)?;
-            let mut product = Spmm::new(a, b.dense::<T>()?)
-                .device(device.clone())
-                .transpose(transpose)
-                .semiring(semiring)
-                .reduce(reduce)
-                .deterministic(deterministic);
-            if let Some(alpha) = alpha {
-                product = product.alpha(alpha);
-            }
-            Ok(product.run_into(beta.unwrap_or(semiring.zero()), out.dense_mut::<T>()?)?)
-        })
-    }))
+    with_scalar!(dtype, |T| interruptible(py, operands.size(), move || device.threads().run(
+        || {
+            let Operands { values, b, mut out, .. } = operands;
+            let Scale { alpha, beta } = factors.scale::<<T as Scalar>::Accum>();
+            with_indices!(AnyRef, source.pattern()?, |p| {
+                let a = p.view().with_values(values.slice::<T>()?)?;
+                let mut product = Spmm::new(a, b.dense::<T>()?)
+                    .device(device.clone())
+                    .transpose(transpose)
+                    .semiring(semiring)
+                    .reduce(reduce)
+                    .deterministic(deterministic);
+                if let Some(alpha) = alpha {
+                    product = product.alpha(alpha);
+                }
+                Ok(product.run_into(beta.unwrap_or(semiring.zero()), out.dense_mut::<T>()?)?)
+            })
+        }
+    )))
 }
 
 /// What works in place of a call that has to wait for the device.
@@ -165,6 +167,11 @@ impl Operands {
     /// Columns of b; a vector is one.
     fn columns(&self) -> usize {
         self.b.shape().get(1).copied().unwrap_or(1)
+    }
+
+    /// Multiplications.
+    fn size(&self) -> usize {
+        self.values.len().saturating_mul(self.columns())
     }
 
     fn layouts(&self) -> (Layout, Layout) {
@@ -339,7 +346,8 @@ impl SpmmPlan {
             operands.winners = Some(winners);
         }
         let factors = Factors::new(alpha, beta, self.dtype)?;
-        place.execute(py, &self.plan, |plan| plan.execute(operands, factors))
+        let size = operands.size();
+        place.execute_long(py, size, &self.plan, move |plan| plan.execute(operands, factors))
     }
 
     /// Waits for what planning has queued on a GPU.
@@ -429,7 +437,7 @@ pub fn spmv(
             Ok(plan.execute(&values, &x, &mut out.buffer_mut::<T>(gpu)?, call)?)
         })));
     }
-    with_scalar!(dtype, |T| place.run(py, &device, || {
+    with_scalar!(dtype, |T| interruptible(py, values.len(), move || device.threads().run(|| {
         with_indices!(AnyRef, source.pattern()?, |p| {
             let a = p.view().with_values(values.slice::<T>()?)?;
             let Scale { alpha, beta } = factors.scale::<<T as Scalar>::Accum>();
@@ -443,5 +451,5 @@ pub fn spmv(
             }
             Ok(product.run_into(beta.unwrap_or(semiring.zero()), out.slice_mut::<T>()?)?)
         })
-    }))
+    })))
 }

@@ -1,6 +1,7 @@
 //! The tables and the picture of the README are those that the records give. With
 //! `GUSTAV_WRITE_README` set the tests write them first.
 
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -24,23 +25,114 @@ const GPU: Place = Place {
     peers: &["cusparse-default", "cusparse-alg1", "cusparse-alg2", "cusparse-alg3"],
 };
 
+/// Of matrices that no rule was fitted to, files of records whose names end so.
+const UNSEEN: &str = "-unseen";
+
+/// A product of the table of unseen matrices, and a peer of it with the name that readers know.
+struct Unseen {
+    operation: &'static str,
+    product: &'static str,
+    peer: &'static str,
+    name: &'static str,
+}
+
+const UNSEEN_PRODUCTS: [Unseen; 6] = [
+    Unseen {
+        operation: "spmm",
+        product: "SpMM",
+        peer: "cusparse-default",
+        name: "cuSPARSE's default algorithm",
+    },
+    Unseen { operation: "sddmm", product: "SDDMM", peer: "cusparse-default", name: "cuSPARSE" },
+    Unseen {
+        operation: "spmm-gradients",
+        product: "both gradients of an SpMM",
+        peer: "torch-cuda",
+        name: "PyTorch",
+    },
+    Unseen { operation: "attention", product: "attention", peer: "torch-cuda", name: "PyTorch" },
+    Unseen { operation: "attention", product: "attention", peer: "pyg", name: "PyTorch Geometric" },
+    Unseen {
+        operation: "attention",
+        product: "attention",
+        peer: "gustav:unfused",
+        name: "its three products by gustav",
+    },
+];
+
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// Records of a place, file after file.
-fn records(place: &Place) -> Vec<Record> {
+/// Records in files whose names are `wanted`, file after file.
+fn records_of(wanted: impl Fn(&str) -> bool) -> Vec<Record> {
     let mut files: Vec<PathBuf> = fs::read_dir(root().join("bench/records"))
         .unwrap()
         .map(|entry| entry.unwrap().path())
         .filter(|path| {
             let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
-            name.starts_with(place.name) && name.contains(".jsonl")
+            name.contains(".jsonl") && wanted(&name)
         })
         .collect();
     files.sort();
-    let all = files.iter().flat_map(|file| read_records(file).unwrap());
+    files.iter().flat_map(|file| read_records(file).unwrap()).collect()
+}
+
+/// Records of a place.
+fn records(place: &Place) -> Vec<Record> {
+    let all = records_of(|name| name.starts_with(place.name)).into_iter();
     all.filter(|r| place.suites.contains(&r.suite.as_str())).collect()
+}
+
+/// Products on a GPU of matrices that no rule was fitted to, each beside one peer.
+fn unseen() -> String {
+    let records = records_of(|name| name.starts_with(GPU.name) && name.contains(UNSEEN));
+    let mut out = String::new();
+    writeln!(out, "| product | type | beside | matrices | geomean | worst | best | lost |")
+        .unwrap();
+    writeln!(out, "|---|---|---|---|---|---|---|---|").unwrap();
+    for Unseen { operation, product, peer, name } in &UNSEEN_PRODUCTS {
+        let mut rounds = BTreeMap::new();
+        for r in records.iter().filter(|r| r.case.operation == *operation) {
+            let engine = match (r.is_ours(), r.algorithm.as_str()) {
+                (true, "auto") => "gustav".to_owned(),
+                (true, other) => format!("gustav:{other}"),
+                (false, _) => r.engine.clone(),
+            };
+            let case = (r.case.columns, r.case.dtype.clone(), r.case.matrix.clone());
+            let round = rounds.entry((case, r.group)).or_insert_with(BTreeMap::new);
+            round.insert(engine, r.execute_ms);
+        }
+        // What was measured again beside the peer counts once.
+        let with_peer = rounds.into_iter().filter(|(_, engines)| engines.contains_key(*peer));
+        let times: BTreeMap<_, _> = with_peer.map(|((case, _), engines)| (case, engines)).collect();
+        let mut kinds: Vec<_> = times.keys().map(|(n, dtype, ..)| (*n, dtype.clone())).collect();
+        kinds.dedup();
+        for (columns, dtype) in kinds {
+            let of_kind = times.iter().filter(|(case, _)| (case.0, &case.1) == (columns, &dtype));
+            let (mut ratios, mut failed) = (Vec::new(), 0);
+            for engines in of_kind.map(|(_, engines)| engines) {
+                let time = |engine: &str| engines.get(engine).copied().flatten();
+                match (time("gustav"), time(peer)) {
+                    (Some(ours), Some(theirs)) => ratios.push(theirs / ours),
+                    (None, Some(_)) => failed += 1,
+                    _ => {}
+                }
+            }
+            let Some(r) = Ratios::of(&ratios).map(|r| r.with_failed(failed)) else { continue };
+            writeln!(
+                out,
+                "| {product}, {columns} columns | {dtype} | {name} | {} | {:.2} | {:.2} | {:.2} | {:.0}% |",
+                r.count,
+                r.geomean,
+                r.worst,
+                r.best,
+                100.0 * r.lost
+            )
+            .unwrap();
+        }
+    }
+    out
 }
 
 fn table(place: &Place) -> String {
@@ -134,7 +226,13 @@ fn writes() -> bool {
 fn the_tables_are_those_of_the_records() {
     let path = root().join("README.md");
     let mut text = fs::read_to_string(&path).unwrap();
-    for (name, table) in [(CPU.name, table(&CPU)), (GPU.name, table(&GPU)), ("read", reading())] {
+    let tables = [
+        ("unseen", unseen()),
+        (CPU.name, table(&CPU)),
+        (GPU.name, table(&GPU)),
+        ("read", reading()),
+    ];
+    for (name, table) in tables {
         let marks = ["begin", "end"].map(|at| format!("<!-- from bench/records: {name} {at} -->"));
         let (before, rest) = text.split_once(&marks[0]).expect("where the table begins");
         let (found, after) = rest.split_once(&marks[1]).expect("where the table ends");

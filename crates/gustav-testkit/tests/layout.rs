@@ -29,9 +29,12 @@ const MAY_SEE: &[(&str, &[&str])] = &[
             "gustav-testkit",
         ],
     ),
-    ("gustav-python", &["gustav", "gustav-cli"]),
+    ("gustav-python", &["gustav", "gustav-cli", "gustav-mpi"]),
     ("gustav-capi", &["gustav"]),
-    ("gustav-cli", &["gustav", "gustav-bench", "gustav-core", "gustav-report", "gustav-testkit"]),
+    (
+        "gustav-cli",
+        &["gustav", "gustav-bench", "gustav-core", "gustav-mpi", "gustav-report", "gustav-testkit"],
+    ),
 ];
 
 fn root() -> PathBuf {

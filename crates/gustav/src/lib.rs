@@ -138,7 +138,7 @@ pub use gustav_core::{
     HeadValues, Index, IndexSlice, IndexType, Layout, Operation, Pattern, PatternId, PatternRef,
     PatternView, Permutation, Plans, Problem, Reduce, Result, Scalar, Scale, SddmmRequest,
     Semiring, SoftmaxRequest, SpgemmRequest, SpmmRequest, SpmvRequest, TransposedPattern, Values,
-    WinnersMut, bf16, buffer, f16, index, parallel,
+    WinnersMut, bf16, buffer, f16, index, parallel, with_scalar,
 };
 pub use gustav_cpu::spgemm::SpgemmCall;
 pub use gustav_cpu::{CpuScalar, Threads};

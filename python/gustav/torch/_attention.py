@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from ._attention_operators import heads_first
+from ._calls import calls
 from ._functions import _cast, _expect, _expect_on, _one_type, sddmm, spmm
 from ._pattern import Pattern
 
-_ops: Any = torch.ops.gustav
 # Columns of a head that the fused product holds.
 _WIDEST = 256
 
@@ -44,7 +43,7 @@ def softmax(pattern: Pattern, values: Tensor) -> Tensor:
     _expect("values", values, pattern.nnz, -1)
     if not values.is_floating_point():
         raise TypeError(f"values: {values.dtype} is not taken; floating-point types are")
-    weights: Tensor = _ops.softmax(pattern._handle, values)
+    weights: Tensor = calls.softmax(pattern._handle, values)
     return weights
 
 
@@ -99,9 +98,9 @@ def attention(
     _expect_heads(q, k, v)
     _expect_on(pattern, "q", q)
     if bias is None:
-        q, k, v = _one_type(q=q, k=k, v=v)
+        q, k, v = _one_type(("q", "k", "v"), q, k, v)
     else:
-        q, k, v, bias = _one_type(q=q, k=k, v=v, bias=bias)
+        q, k, v, bias = _one_type(("q", "k", "v", "bias"), q, k, v, bias)
         _expect_bias(pattern, q, bias)
     if not q.is_floating_point():
         raise TypeError(f"q: {q.dtype} is not taken; floating-point types are")
@@ -113,7 +112,7 @@ def attention(
         raise ValueError("q: expected a column at least, found none")
     has_heads = q.ndim == 2 or q.shape[1] > 0
     if has_heads and max(q.shape[-1], v.shape[-1]) <= _WIDEST:
-        o: Tensor = _ops.attention(pattern._handle, pattern.nnz, q, k, v, bias, scale)[0]
+        o: Tensor = calls.attention(pattern._handle, pattern.nnz, q, k, v, bias, scale)[0]
         return o
     return _composed(pattern, q, k, v, scale, bias)
 

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 
 from .. import _families, _gustav
+from ._calls import calls
 from ._layouts import exported, flat, of_nonzeros, rows, to_dlpack
 from ._pattern import Pattern, kept, of_handle
 
@@ -20,8 +21,6 @@ SCHEMAS = (
     "attention_gradients(SymInt handle, SymInt nnz, Tensor q, Tensor k, Tensor v, Tensor? bias, Tensor o, "
     "Tensor lse, Tensor g, float? scale, bool with_bias) -> (Tensor, Tensor, Tensor, Tensor)",
 )
-
-_ops: Any = torch.ops.gustav
 
 
 # Softmax over rows: scores nnz or heads × nnz.
@@ -43,7 +42,7 @@ def _softmax_context(ctx: Any, inputs: Any, output: Tensor) -> None:
 
 def _softmax_backward(ctx: Any, g: Tensor) -> Any:
     (weights,) = ctx.saved_tensors
-    return None, _ops.softmax_gradient(ctx.handle, weights, g)
+    return None, calls.softmax_gradient(ctx.handle, weights, g)
 
 
 def _softmax_gradient(handle: int, weights: Tensor, g: Tensor) -> Tensor:
@@ -67,7 +66,7 @@ def _softmax_gradient_backward(ctx: Any, h: Tensor) -> Any:
 
 def _of_softmax_gradient(handle: int, weights: Tensor, g: Tensor, h: Tensor) -> tuple[Tensor, Tensor]:
     """Of w·(g − Σ w·g), the sum over the row: h·(g − Σ w·g) − g·Σ w·h for w, w·(h − Σ w·h) for g."""
-    row = _ops.inner_indices(handle, weights.shape[-1], weights, True)
+    row = calls.inner_indices(handle, weights.shape[-1], weights, True)
 
     def summed(t: Tensor) -> Tensor:
         # At the first nonzero of the row, as the operator is not told how many rows there are.
@@ -75,7 +74,7 @@ def _of_softmax_gradient(handle: int, weights: Tensor, g: Tensor, h: Tensor) -> 
         return torch.zeros_like(t).index_add(-1, starts, t).index_select(-1, starts)
 
     of_weights = h * (g - summed(weights * g)) - g * summed(weights * h)
-    return of_weights, _ops.softmax_gradient(handle, weights, h)
+    return of_weights, calls.softmax_gradient(handle, weights, h)
 
 
 # Attention over rows, and the logarithms of the sums of its exponentials: q m × d, k n × d, v n × e, or with heads
@@ -119,7 +118,7 @@ def _attention_context(ctx: Any, inputs: Any, output: Any) -> None:
 def _attention_backward(ctx: Any, g: Tensor, _: Any) -> Any:
     q, k, v, bias, o, lse = ctx.saved_tensors
     with_bias = bool(ctx.needs_input_grad[5])
-    of_q, of_k, of_v, of_bias = _ops.attention_gradients(
+    of_q, of_k, of_v, of_bias = calls.attention_gradients(
         ctx.handle, ctx.nnz, q, k, v, bias, o, lse, g, ctx.scale, with_bias
     )
     return None, None, of_q, of_k, of_v, of_bias if with_bias else None, None
@@ -206,13 +205,13 @@ def _attention_gradients_backward(
     rows, columns = q.shape[-2], k.shape[-2]
 
     def sampled(x: Tensor, y: Tensor) -> Any:
-        return _ops.sddmm(ctx.handle, ctx.nnz, x, y)
+        return calls.sddmm(ctx.handle, ctx.nnz, x, y)
 
     def times(values: Tensor, x: Tensor) -> Any:
-        return _ops.spmm(ctx.handle, rows, values, x, False)
+        return calls.spmm(ctx.handle, rows, values, x, False)
 
     def transposed_times(values: Tensor, x: Tensor) -> Any:
-        return _ops.spmm(ctx.handle, columns, values, x, True)
+        return calls.spmm(ctx.handle, columns, values, x, True)
 
     scores = c * sampled(q, k)
     of_s = c * (sampled(h_q, k) + sampled(q, h_k))
@@ -220,10 +219,10 @@ def _attention_gradients_backward(
         scores = scores + heads_first(bias)
     if ctx.with_bias:
         of_s = of_s + heads_first(h_bias)
-    w, p = _ops.softmax(ctx.handle, scores), sampled(g, v)
-    s = _ops.softmax_gradient(ctx.handle, w, p)
+    w, p = calls.softmax(ctx.handle, scores), sampled(g, v)
+    s = calls.softmax_gradient(ctx.handle, w, p)
     of_w, of_p = _of_softmax_gradient(ctx.handle, w, p, of_s)
-    of_scores = _ops.softmax_gradient(ctx.handle, w, of_w + sampled(g, h_v))
+    of_scores = calls.softmax_gradient(ctx.handle, w, of_w + sampled(g, h_v))
     of_q = c * (times(of_scores, k) + times(s, h_k))
     of_k = c * (transposed_times(of_scores, q) + transposed_times(s, h_q))
     of_v = transposed_times(of_p, g)

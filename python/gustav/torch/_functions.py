@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 from torch import Tensor
 
-from . import _operators, _spgemm
+from . import _spgemm
+from ._operators import calls
 from ._pattern import Pattern
 
 _REDUCTIONS = ("sum", "mean", "max", "min")
-_ops: Any = torch.ops.gustav
-# What the operators are registered by.
-_registered = _operators
 
 
 def spmm(
@@ -67,7 +63,8 @@ def spmm(
         raise ValueError(f"reduce: {reduce!r} is not known; {', '.join(_REDUCTIONS)} are")
     _expect_on(pattern, "x", x)
     if values is not None:
-        values, x = _one_type(values=values, x=x)
+        if values.dtype != x.dtype or values.device != x.device or torch.is_autocast_enabled(x.device.type):
+            values, x = _one_type(("values", "x"), values, x)
         _expect("values", values, pattern.nnz, -1)
     else:
         (x,) = _cast(x)
@@ -76,13 +73,16 @@ def spmm(
     if is_vector:
         x = x.unsqueeze(1)
     _expect("x", x, inner, -2)
-    _expect_batches(("x", x, 2), *([] if values is None else [("values", values, 1)]))
+    if values is None:
+        _expect_batches(("x", x, 2))
+    elif x.ndim != 2 or values.ndim != 1:
+        _expect_batches(("x", x, 2), ("values", values, 1))
     if reduce in ("max", "min"):
         y = _extremum(pattern, rows, values, x, transpose, reduce)
     else:
-        y = _ops.spmm(pattern._handle, rows, values, x, transpose)
+        y = calls.spmm(pattern._handle, rows, values, x, transpose)
     if reduce == "mean":
-        y = y * _ops.inverse_lengths(pattern._handle, rows, x, transpose).unsqueeze(1)
+        y = y * calls.inverse_lengths(pattern._handle, rows, x, transpose).unsqueeze(1)
     return y.squeeze(-1) if is_vector else y
 
 
@@ -91,7 +91,7 @@ def _extremum(
 ) -> Tensor:
     batch = x if x.ndim == 3 else values if values is not None and values.ndim == 2 else None
     if batch is None:
-        y, _ = _ops.spmm_extremum(
+        y, _ = calls.spmm_extremum(
             pattern._handle, rows, pattern.nnz, values, x, transpose, reduce
         )
         taken: Tensor = y
@@ -136,12 +136,14 @@ def sddmm(pattern: Pattern, q: Tensor, k: Tensor) -> Tensor:
     tensor([4., 6.])
     """
     _expect_on(pattern, "q", q)
-    q, k = _one_type(q=q, k=k)
+    if q.dtype != k.dtype or q.device != k.device or torch.is_autocast_enabled(q.device.type):
+        q, k = _one_type(("q", "k"), q, k)
     _expect("q", q, pattern.shape[0], -2)
     _expect("k", k, pattern.shape[1], -2)
     _expect("k", k, q.shape[-1], -1)
-    _expect_batches(("q", q, 2), ("k", k, 2))
-    values: Tensor = _ops.sddmm(pattern._handle, pattern.nnz, q, k)
+    if q.ndim != 2 or k.ndim != 2:
+        _expect_batches(("q", q, 2), ("k", k, 2))
+    values: Tensor = calls.sddmm(pattern._handle, pattern.nnz, q, k)
     return values
 
 
@@ -172,14 +174,14 @@ def spgemm(
     """
     _expect_on(pattern_a, "values_a", values_a)
     _expect_on(pattern_b, "values_b", values_b)
-    values_a, values_b = _one_type(values_a=values_a, values_b=values_b)
+    values_a, values_b = _one_type(("values_a", "values_b"), values_a, values_b)
     _expect("values_a", values_a, pattern_a.nnz, -1)
     _expect("values_b", values_b, pattern_b.nnz, -1)
     for name, operand, pattern in (("a", values_a, pattern_a), ("b", values_b, pattern_b)):
         if operand.requires_grad and torch.is_grad_enabled() and not pattern.is_unique():
             raise ValueError(f"pattern_{name}: two entries are in one position; gradients need one")
     product = _spgemm.pattern_of(pattern_a, pattern_b)
-    values: Tensor = _ops.spgemm_at(
+    values: Tensor = calls.spgemm_at(
         product._handle,
         product.nnz,
         pattern_a._handle,
@@ -201,18 +203,16 @@ def _cast(*tensors: Tensor) -> tuple[Tensor, ...]:
     return tensors
 
 
-def _one_type(**named: Tensor) -> tuple[Tensor, ...]:
+def _one_type(names: tuple[str, ...], *tensors: Tensor) -> tuple[Tensor, ...]:
     """The tensors, in the type of autocast where it is on; of one type on one device."""
-    name, first = next(iter(named.items()))
-    for other, t in named.items():
-        if t.device != first.device:
-            raise ValueError(f"{name} is on {first.device} and {other} on {t.device}; give all on one")
-    tensors = _cast(*named.values())
-    for other, t in zip(named, tensors, strict=True):
+    device = tensors[0].device
+    for other, t in zip(names, tensors, strict=True):
+        if t.device != device:
+            raise ValueError(f"{names[0]} is on {device} and {other} on {t.device}; give all on one")
+    tensors = _cast(*tensors)
+    for other, t in zip(names, tensors, strict=True):
         if t.dtype != tensors[0].dtype:
-            raise TypeError(
-                f"{name} is of {tensors[0].dtype} and {other} of {t.dtype}; give all in one type"
-            )
+            raise TypeError(f"{names[0]} is of {tensors[0].dtype} and {other} of {t.dtype}; give all in one type")
     return tensors
 
 

@@ -12,8 +12,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from . import _attention_operators, _spgemm
+from . import _attention_operators, _calls, _spgemm
+from ._calls import calls
 from ._pattern import kept, of_handle
+
+__all__ = ["calls"]
 
 _library: Any = torch.library.Library("gustav", "DEF")  # type: ignore[no-untyped-call]
 _library.define(
@@ -33,8 +36,6 @@ for _schema in _attention_operators.SCHEMAS:
 _library.define("inner_indices(SymInt handle, SymInt nnz, Tensor like, bool transpose) -> Tensor")
 _library.define("inverse_lengths(SymInt handle, SymInt rows, Tensor like, bool transpose) -> Tensor")
 
-_ops: Any = torch.ops.gustav
-
 
 def _batches(*operands: tuple[Tensor | None, int]) -> tuple[int, ...]:
     """The leading dimension of operands of which each has it or not, given their dimensions without it."""
@@ -48,7 +49,8 @@ def _batches(*operands: tuple[Tensor | None, int]) -> tuple[int, ...]:
 
 
 def _spmm(handle: int, rows: int, values: Tensor | None, x: Tensor, transpose: bool) -> Tensor:
-    return of_handle(handle).spmm(values, x, transpose, _batches((values, 1), (x, 2)))
+    has_batch = x.ndim > 2 or (values is not None and values.ndim > 1)
+    return of_handle(handle).spmm(values, x, transpose, _batches((values, 1), (x, 2)) if has_batch else ())
 
 
 def _spmm_fake(handle: int, rows: int, values: Tensor | None, x: Tensor, transpose: bool) -> Tensor:
@@ -71,9 +73,9 @@ def _spmm_backward(ctx: Any, g: Tensor) -> Any:
         if values.ndim == 1 and g.ndim == 3:
             # The sum over batches is an inner product over batches and columns.
             first, second = (_unbatched(t, g.shape[0]) for t in (first, second))
-        of_values = _ops.sddmm(ctx.handle, nnz, first, second)
+        of_values = calls.sddmm(ctx.handle, nnz, first, second)
     if ctx.needs_input_grad[3]:
-        of_x = _ops.spmm(ctx.handle, x.shape[-2], values, g, not ctx.transpose)
+        of_x = calls.spmm(ctx.handle, x.shape[-2], values, g, not ctx.transpose)
         if of_x.ndim > x.ndim:
             of_x = of_x.sum(0)
     return None, None, of_values, of_x, None
@@ -90,7 +92,8 @@ def _unbatched(t: Tensor, batches: int) -> Tensor:
 
 
 def _sddmm(handle: int, nnz: int, q: Tensor, k: Tensor) -> Tensor:
-    return of_handle(handle).sddmm(q, k, _batches((q, 2), (k, 2)))
+    has_batch = q.ndim > 2 or k.ndim > 2
+    return of_handle(handle).sddmm(q, k, _batches((q, 2), (k, 2)) if has_batch else ())
 
 
 def _sddmm_fake(handle: int, nnz: int, q: Tensor, k: Tensor) -> Tensor:
@@ -107,10 +110,10 @@ def _sddmm_backward(ctx: Any, g: Tensor) -> Any:
     q, k = ctx.saved_tensors
     of_q = of_k = None
     if ctx.needs_input_grad[2]:
-        of_q = _ops.spmm(ctx.handle, q.shape[-2], g, k, False)
+        of_q = calls.spmm(ctx.handle, q.shape[-2], g, k, False)
         of_q = of_q.sum(0) if of_q.ndim > q.ndim else of_q
     if ctx.needs_input_grad[3]:
-        of_k = _ops.spmm(ctx.handle, k.shape[-2], g, q, True)
+        of_k = calls.spmm(ctx.handle, k.shape[-2], g, q, True)
         of_k = of_k.sum(0) if of_k.ndim > k.ndim else of_k
     return None, None, of_q, of_k
 
@@ -145,11 +148,11 @@ def _spgemm_at_backward(ctx: Any, g: Tensor) -> Any:
     if ctx.needs_input_grad[3]:
         # G·op(B)ᵀ, or its transpose.
         operands = (b, of_b, tb, c, g, True) if ta else (c, g, False, b, of_b, not tb)
-        grad_a = _ops.spgemm_at(a, of_a.shape[0], *operands)
+        grad_a = calls.spgemm_at(a, of_a.shape[0], *operands)
     if ctx.needs_input_grad[6]:
         # op(A)ᵀ·G, or its transpose.
         operands = (c, g, True, a, of_a, ta) if tb else (a, of_a, not ta, c, g, False)
-        grad_b = _ops.spgemm_at(b, of_b.shape[0], *operands)
+        grad_b = calls.spgemm_at(b, of_b.shape[0], *operands)
     return None, None, None, grad_a, None, None, grad_b, None
 
 
@@ -196,7 +199,7 @@ def _spmm_extremum_backward(ctx: Any, g: Tensor, _: Any) -> Any:
     of_values = of_x = None
     if ctx.nnz == 0:
         return None, None, None, values, torch.zeros_like(x), None, None
-    inner = _ops.inner_indices(ctx.handle, ctx.nnz, x, ctx.transpose)[winners]
+    inner = calls.inner_indices(ctx.handle, ctx.nnz, x, ctx.transpose)[winners]
     if ctx.needs_input_grad[3]:
         products = (g * x.gather(0, inner)).reshape(-1)
         of_values = torch.zeros_like(values).index_add(0, winners.reshape(-1), products)
@@ -278,3 +281,4 @@ for _name, _kernel, _fake, _context, _backward in (
     torch.library.register_autograd(
         f"gustav::{_name}", _backward, setup_context=_context, lib=_library
     )
+    _calls.add(_name, _kernel, _context, _backward)

@@ -295,7 +295,7 @@ class Pattern:
 
     def threads(self) -> int:
         """The number of threads that plans on the CPU are made for."""
-        return _gustav.get_num_threads() if self._native.gpu is None else 0
+        return _gustav.get_num_threads() if self._gpu is None else 0
 
     def _spmm_plan(
         self, columns: int, dtype: torch.dtype, transpose: bool, reduce: str, batch: int = 1
@@ -359,7 +359,10 @@ class Pattern:
         plan = self._spmm_plan(columns, dtype, transpose, "sum", *batches)
         if values is None:
             values = self.ones(dtype)
-        operands = exported(flat(values)), exported(as_one(x, batches)), to_dlpack(as_one(out))
+        if batches:
+            operands = exported(flat(values)), exported(as_one(x, batches)), to_dlpack(as_one(out))
+        else:
+            operands = exported(values), exported(x), to_dlpack(out)
         plan.execute_into(*operands, None, None, None, self.place())
         return out
 
@@ -376,8 +379,9 @@ class Pattern:
             plan = self.keep(
                 key, lambda: _gustav.SddmmPlan(self._native, depth, name, 1000, place, *batches)
             )
-        operands = exported(as_one(q, batches)), exported(as_one(k, batches))
-        plan.execute_into(*operands, to_dlpack(flat(out)), None, None, self.place())
+        if batches:
+            q, k = as_one(q, batches), as_one(k, batches)
+        plan.execute_into(exported(q), exported(k), to_dlpack(flat(out)), None, None, self.place())
         return out
 
     def _softmax_plan(self, heads: int, dtype: torch.dtype) -> Any:

@@ -12,9 +12,9 @@ mod info;
 mod plan;
 mod report;
 mod sddmm;
-mod spgemm;
-mod spmm;
-mod spmv;
+pub mod spgemm;
+pub mod spmm;
+pub mod spmv;
 mod tune;
 
 use std::ffi::OsString;

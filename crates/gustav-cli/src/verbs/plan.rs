@@ -10,6 +10,7 @@ use super::spgemm::Operands;
 use crate::args::{AlgorithmArg, Choice, DenseLayout, Printing, Types, at_least_one};
 use crate::failure::{Failure, Outcome, Result};
 use crate::measure;
+use crate::mpi::{self, Ranked};
 use crate::output::{self, Number};
 use crate::source::Source;
 use crate::types::with_types;
@@ -42,6 +43,10 @@ pub struct Args {
     #[command(flatten)]
     choice: Choice,
     #[command(flatten)]
+    ranked: Ranked,
+    #[command(flatten)]
+    ranks: mpi::Ranks,
+    #[command(flatten)]
     printing: Printing,
 }
 
@@ -70,6 +75,32 @@ struct Report {
 pub fn run(args: &Args) -> Result {
     check(args)?;
     at_least_one("calls", args.calls)?;
+    if !args.ranks.mpi_ranks.is_empty() {
+        return mpi::forecast(&mpi::Forecast {
+            file: &args.file,
+            operation: args.operation,
+            columns: args.columns.unwrap_or(1),
+            seed: args.seed,
+            types: &args.types,
+            choice: &args.choice,
+            ranks: &args.ranks,
+            ranked: args.ranked,
+            printing: args.printing,
+        });
+    }
+    if args.ranked.mpi {
+        return mpi::plan(&mpi::Plan {
+            file: &args.file,
+            operation: args.operation,
+            columns: args.columns.unwrap_or(1),
+            calls: args.calls,
+            seed: args.seed,
+            types: &args.types,
+            choice: &args.choice,
+            ranked: args.ranked,
+            printing: args.printing,
+        });
+    }
     let device = args.choice.device()?;
     let (explanation, plan_ms) = with_types!(&args.types, |T, I, O| {
         let Args { choice, printing, seed, .. } = args;

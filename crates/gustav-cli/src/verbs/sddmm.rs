@@ -15,6 +15,7 @@ use crate::args::{Choice, DenseLayout, Printing, Running, Types};
 use crate::cuda::Run;
 use crate::failure::Result;
 use crate::measure;
+use crate::mpi::{self, Ranked};
 use crate::output::{self, Content};
 use crate::product::{self, Product, Trial};
 use crate::random;
@@ -48,6 +49,8 @@ pub struct Args {
     #[command(flatten)]
     choice: Choice,
     #[command(flatten)]
+    ranked: Ranked,
+    #[command(flatten)]
     running: Running,
     #[command(flatten)]
     printing: Printing,
@@ -67,6 +70,21 @@ pub struct Dimension {
 
 /// Multiplies and prints the result.
 pub fn run(args: &Args) -> Result {
+    if args.ranked.mpi {
+        return mpi::sddmm(&mpi::Sddmm {
+            file: &args.file,
+            x: (args.operands.depth, args.operands.x.as_deref()),
+            y: args.y.as_deref(),
+            factors: args.factors,
+            beta: args.beta.as_ref(),
+            layout: args.layout.layout(),
+            types: &args.types,
+            choice: &args.choice,
+            ranked: args.ranked,
+            running: &args.running,
+            printing: args.printing,
+        });
+    }
     args.running.check(Content::Sparse, args.types.dtype)?;
     let device = args.choice.device()?;
     with_types!(&args.types, |T, I, O| {

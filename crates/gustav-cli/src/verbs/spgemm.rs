@@ -11,6 +11,7 @@ use crate::args::{AlgorithmArg, Choice, Printing, Running, Types};
 use crate::cuda::{Pair, Run, in_tiles};
 use crate::failure::{Failure, Result};
 use crate::measure;
+use crate::mpi::{self, Ranked};
 use crate::output::{self, Content};
 use crate::product::{self, Product, Sparse, Trial};
 use crate::source::Source;
@@ -41,6 +42,8 @@ pub struct Args {
     #[command(flatten)]
     choice: Choice,
     #[command(flatten)]
+    ranked: Ranked,
+    #[command(flatten)]
     running: Running,
     #[command(flatten)]
     printing: Printing,
@@ -48,6 +51,25 @@ pub struct Args {
 
 /// Multiplies and prints the result.
 pub fn run(args: &Args) -> Result {
+    if args.ranked.mpi {
+        let refused = match () {
+            () if args.mask.is_some() => Some("mask"),
+            () if args.memory.is_some() => Some("memory"),
+            () if args.choice.transpose => Some("transpose"),
+            () => None,
+        };
+        return mpi::spgemm(&mpi::Spgemm {
+            file: &args.file,
+            right: args.right.as_ref(),
+            refused,
+            sorted: !args.unsorted,
+            types: &args.types,
+            choice: &args.choice,
+            ranked: args.ranked,
+            running: &args.running,
+            printing: args.printing,
+        });
+    }
     args.running.check(Content::Sparse, args.types.dtype)?;
     if args.mask.is_some() && args.choice.algorithm == AlgorithmArg::All {
         return Err(Failure::Request(

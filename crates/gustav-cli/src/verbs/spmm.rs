@@ -1,6 +1,6 @@
 //! `gustav spmm`: C = α·op(A)·B ⊕ β·C with B dense.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use gustav::io::{ReadOptions, WriteOptions};
 use gustav::{
@@ -13,6 +13,7 @@ use crate::args::{Choice, DenseLayout, Printing, Running, Types};
 use crate::cuda::Resident;
 use crate::failure::Result;
 use crate::measure;
+use crate::mpi::{self, Ranked};
 use crate::output::{self, Content};
 use crate::product::{self, Product, Trial};
 use crate::random;
@@ -42,6 +43,8 @@ pub struct Args {
     #[command(flatten)]
     choice: Choice,
     #[command(flatten)]
+    ranked: Ranked,
+    #[command(flatten)]
     running: Running,
     #[command(flatten)]
     printing: Printing,
@@ -61,6 +64,21 @@ pub struct Right {
 
 /// Multiplies and prints the result.
 pub fn run(args: &Args) -> Result {
+    if args.ranked.mpi {
+        return mpi::spmm(&mpi::Spmm {
+            operation: Operation::Spmm,
+            file: &args.file,
+            right: (args.right.columns, args.right.b.as_deref()),
+            before: args.c.as_deref(),
+            beta: args.beta.as_ref(),
+            layout: args.layout.layout(),
+            types: &args.types,
+            choice: &args.choice,
+            ranked: args.ranked,
+            running: &args.running,
+            printing: args.printing,
+        });
+    }
     args.running.check(Content::Dense, args.types.dtype)?;
     let device = args.choice.device()?;
     with_types!(&args.types, |T, I, O| {
@@ -200,7 +218,7 @@ impl<T: CpuScalar, I: Index, O: Index> Operands<T, I, O> {
 /// # Errors
 /// When the file cannot be read, or its matrix has another shape.
 pub fn dense_file<T: Scalar>(
-    path: &PathBuf,
+    path: &Path,
     (operation, name): (Operation, &str),
     layout: Layout,
     rows: usize,

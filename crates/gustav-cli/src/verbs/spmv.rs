@@ -13,6 +13,7 @@ use crate::args::{Choice, Printing, Running, Types};
 use crate::cuda::Resident;
 use crate::failure::Result;
 use crate::measure;
+use crate::mpi::{self, Ranked};
 use crate::output::{self, Content};
 use crate::product::{self, Product, Trial};
 use crate::random;
@@ -41,6 +42,8 @@ pub struct Args {
     #[command(flatten)]
     choice: Choice,
     #[command(flatten)]
+    ranked: Ranked,
+    #[command(flatten)]
     running: Running,
     #[command(flatten)]
     printing: Printing,
@@ -48,6 +51,21 @@ pub struct Args {
 
 /// Multiplies and prints the result.
 pub fn run(args: &Args) -> Result {
+    if args.ranked.mpi {
+        return mpi::spmm(&mpi::Spmm {
+            operation: Operation::Spmv,
+            file: &args.file,
+            right: (Some(1), args.x.as_deref()),
+            before: args.y.as_deref(),
+            beta: args.beta.as_ref(),
+            layout: Layout::RowMajor,
+            types: &args.types,
+            choice: &args.choice,
+            ranked: args.ranked,
+            running: &args.running,
+            printing: args.printing,
+        });
+    }
     args.running.check(Content::Dense, args.types.dtype)?;
     let device = args.choice.device()?;
     with_types!(&args.types, |T, I, O| {
@@ -148,7 +166,10 @@ fn multiply<T: CpuScalar, I: Index, O: Index>(
 }
 
 /// A vector of `len` values from a file with one column or one row.
-fn vector_file<T: Scalar>(path: &Path, name: &str, len: usize) -> Result<Vec<T>> {
+///
+/// # Errors
+/// When the file cannot be read, or its matrix has another shape.
+pub fn vector_file<T: Scalar>(path: &Path, name: &str, len: usize) -> Result<Vec<T>> {
     let m = gustav::io::read_dense::<T>(path, &ReadOptions::default())?;
     let (rows, cols) = (m.nrows(), m.ncols());
     if rows * cols != len || (rows != 1 && cols != 1 && len > 0) {

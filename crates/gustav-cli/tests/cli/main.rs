@@ -9,6 +9,7 @@ mod fetch;
 mod files;
 mod gpu;
 mod info;
+mod mpi;
 mod products;
 mod report;
 mod support;

@@ -1,10 +1,11 @@
 //! AVX-512 vectors for plus-times: f32 and f64, and f16 and bf16 widened to f32.
 
 use std::arch::x86_64::*;
+use std::mem::transmute;
 
 use gustav_core::{bf16, f16};
 
-use super::avx2::{self, stream_256};
+use super::avx2::stream_256;
 use super::intrinsics::vector;
 use super::vector::{Vector, Work};
 
@@ -87,30 +88,39 @@ vector_512!(bf16 => f32, __m512, __mmask16, 16,
 
 // Functions, not closures: closures are not compiled for the instruction set, so intrinsics would
 // not be inlined in them.
-#[inline(always)]
-unsafe fn halves_f32(v: __m512) -> __m256 {
-    // SAFETY: the caller has AVX-512.
-    unsafe { _mm256_add_ps(_mm512_castps512_ps256(v), _mm512_extractf32x8_ps::<1>(v)) }
-}
 
-#[inline(always)]
-unsafe fn halves_f64(v: __m512d) -> __m256d {
-    // SAFETY: the caller has AVX-512.
-    unsafe { _mm256_add_pd(_mm512_castpd512_pd256(v), _mm512_extractf64x4_pd::<1>(v)) }
-}
-
-/// The sums of the lanes of each.
+/// The sums of the lanes of each: two vectors become one of half sums, twice, and the quarters of the last are added.
 #[inline(always)]
 unsafe fn totals_f32([a, b, c, d]: [__m512; 4]) -> [f32; 4] {
-    // SAFETY: the caller has AVX-512.
-    unsafe { avx2::totals_f32([halves_f32(a), halves_f32(b), halves_f32(c), halves_f32(d)]) }
+    // SAFETY: the caller has AVX-512; four values are an array's size.
+    unsafe {
+        let ab = _mm512_add_ps(_mm512_unpacklo_ps(a, b), _mm512_unpackhi_ps(a, b));
+        let cd = _mm512_add_ps(_mm512_unpacklo_ps(c, d), _mm512_unpackhi_ps(c, d));
+        let (low, high) = (_mm512_shuffle_ps::<0x44>(ab, cd), _mm512_shuffle_ps::<0xee>(ab, cd));
+        let quarters = _mm512_add_ps(low, high);
+        let upper = _mm512_extractf32x8_ps::<1>(quarters);
+        let halves = _mm256_add_ps(_mm512_castps512_ps256(quarters), upper);
+        let upper = _mm256_extractf128_ps::<1>(halves);
+        transmute(_mm_add_ps(_mm256_castps256_ps128(halves), upper))
+    }
 }
 
 /// The sums of the lanes of each.
 #[inline(always)]
 unsafe fn totals_f64([a, b, c, d]: [__m512d; 4]) -> [f64; 4] {
-    // SAFETY: the caller has AVX-512.
-    unsafe { avx2::totals_f64([halves_f64(a), halves_f64(b), halves_f64(c), halves_f64(d)]) }
+    // SAFETY: the caller has AVX-512; four values are an array's size.
+    unsafe {
+        let ab = _mm512_add_pd(_mm512_unpacklo_pd(a, b), _mm512_unpackhi_pd(a, b));
+        let cd = _mm512_add_pd(_mm512_unpacklo_pd(c, d), _mm512_unpackhi_pd(c, d));
+        // Eighths of a and b, and of c and d, side by side.
+        let (low, high) =
+            (_mm512_shuffle_f64x2::<0x44>(ab, cd), _mm512_shuffle_f64x2::<0xee>(ab, cd));
+        let sums = _mm512_add_pd(low, high);
+        let even = _mm512_shuffle_f64x2::<0x88>(sums, sums);
+        let odd = _mm512_shuffle_f64x2::<0xdd>(sums, sums);
+        let sums = _mm256_add_pd(_mm512_castpd512_pd256(even), _mm512_castpd512_pd256(odd));
+        transmute(sums)
+    }
 }
 
 /// [`Vector::win`].

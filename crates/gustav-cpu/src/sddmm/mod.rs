@@ -9,7 +9,7 @@ use gustav_core::{
     AnyPattern, Dense, DenseView, Error, Index, Layout, Operation, PatternId, PatternRef, Problem,
     Result, Scalar, Scale, Semiring, Values, with_pattern,
 };
-use gustav_plan::{Algorithm, Choice, Chooser};
+use gustav_plan::{Algorithm, Choice, Chooser, RowStats};
 
 use crate::arch::Isa;
 use crate::catalog::{Entry, autotune_elsewhere};
@@ -56,7 +56,9 @@ fn supports(problem: &Problem) -> Result<()> {
 }
 
 // Nonzeros ahead of their use for which rows of Y are prefetched.
-const AHEAD: usize = 8;
+const AHEAD: usize = 16;
+// Bytes of a row of Y from which rows near each other are prefetched as well.
+const FETCHED_APART: usize = 256;
 
 // Nonzeros of a part: enough to be worth a task, few enough to balance the threads.
 const SMALLEST_PART: usize = 512;
@@ -134,9 +136,14 @@ impl<'a, T: CpuScalar> SddmmPlan<'a, T> {
         let parts = (threads.count() * PARTS_PER_THREAD).min(problem.nnz.div_ceil(SMALLEST_PART));
         let algorithm = Algorithm::NonzeroSplit;
         let count = threads.count();
-        // A Y that fits in L2 needs no prefetch.
-        let bytes = problem.cols * problem.columns * problem.dtype.bytes();
-        let ahead = if bytes > profile(count, isa).l2_bytes { AHEAD } else { 0 };
+        // No prefetch where Y fits in L2, or where rows of Y are short and the columns of a row span less than half
+        // of L2.
+        let (row, l2) = (problem.columns * problem.dtype.bytes(), profile(count, isa).l2_bytes);
+        let fits = problem.cols * row <= l2;
+        let span = || with_pattern!(&pattern, |p| RowStats::new(&p.view())).mean_row_span;
+        let near = row < FETCHED_APART && span() * row as f64 <= l2 as f64 / 2.0;
+        let ahead = if fits || near { 0 } else { AHEAD };
+        let ahead = options.ahead.unwrap_or(ahead);
         let config = Config { isa, threads: count, tile: None, streaming: false, ahead };
         let reason = "nonzeros do not depend on each other".into();
         let copy = |rows, layout| {

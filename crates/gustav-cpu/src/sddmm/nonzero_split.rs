@@ -72,45 +72,57 @@ pub(super) struct Part<'a, T: Scalar, I: Index> {
     pub nonzeros: Range<usize>,
 }
 
-impl<T: Scalar, I: Index> Part<'_, T, I> {
-    /// The row of nonzero `p`: the last that begins at or before it.
-    fn row_of(&self, p: usize) -> usize {
-        let offsets = &self.operands.offsets;
-        let (mut low, mut high) = (0, self.operands.rows);
+/// The row of X of a nonzero, found from one nonzero to the next.
+struct Row<'a, T> {
+    offsets: Offsets<'a>,
+    number: usize,
+    end: usize,
+    x: *const T,
+    ld: usize,
+}
+
+impl<'a, T: Scalar> Row<'a, T> {
+    /// That of nonzero `p`: the last row that begins at or before it.
+    fn of<I: Index>(op: &Operands<'a, T, I>, p: usize) -> Self {
+        let offsets = op.offsets;
+        let (mut low, mut high) = (0, op.rows);
         while high - low > 1 {
             let middle = low + (high - low) / 2;
             if offsets.at(middle) <= p { low = middle } else { high = middle }
         }
-        low
+        let x = op.x.as_ptr().wrapping_add(low * op.ldx);
+        Row { offsets, number: low, end: offsets.at(low + 1), x, ld: op.ldx }
     }
 
-    /// Stores the inner products of `count` nonzeros from `p` on, at most four: of row `x[u]` of X and
-    /// the row of Y that nonzero `p + u` names. `ONE_ROW` when all `x` are the same.
+    /// Goes on to that of `p`, a later nonzero.
+    #[inline(always)]
+    fn advance(&mut self, p: usize) {
+        while p >= self.end {
+            self.number += 1;
+            self.end = self.offsets.at(self.number + 1);
+            self.x = self.x.wrapping_add(self.ld);
+        }
+    }
+}
+
+impl<T: Scalar, I: Index> Part<'_, T, I> {
+    /// Adds up the inner products of four nonzeros: of row `x[u]` of X, `ONE_ROW` when all are the same, and row
+    /// `y[u]` of Y. `WIDTH` vectors are a row, if it is not 0.
     ///
     /// # Safety
-    /// The nonzeros are of the part, `x` are rows of X; the instruction set is available.
+    /// `x` are rows of X and `y` of Y; the instruction set is available.
     #[inline(always)]
-    unsafe fn multiply<V: Vector<T>, const ONE_ROW: bool>(
+    unsafe fn multiply<V: Vector<T>, const ONE_ROW: bool, const WIDTH: usize>(
         &self,
         x: [*const T; GROUP],
-        p: usize,
-        count: usize,
-    ) {
-        let op = self.operands;
-        let (depth, ld) = (op.x.ncols(), op.ldy);
+        y: [*const T; GROUP],
+    ) -> [T::Accum; GROUP] {
         let s = V::S::of(Semiring::PlusTimes);
-        // SAFETY: column indices of a checked pattern are rows of Y, whose `depth` elements are
-        // neighbours; the rest is promised by the caller.
+        let depth = self.operands.x.ncols();
+        let whole = if WIDTH > 0 { WIDTH * V::LANES } else { depth - depth % V::LANES };
+        // SAFETY: rows have `depth` elements, which are neighbours.
         unsafe {
-            // A group of fewer than four repeats its last nonzero.
-            let start = op.y.as_ptr();
-            let mut y = [start; GROUP];
-            for u in 0..GROUP {
-                let at = if count == GROUP { p + u } else { p + u.min(count - 1) };
-                y[u] = start.add(op.indices.get_unchecked(at).to_usize() * ld);
-            }
             let mut sums = [V::splat(T::Accum::zero()); GROUP];
-            let whole = depth - depth % V::LANES;
             for k in (0..whole).step_by(V::LANES) {
                 let mut xs = V::load(x[0].add(k));
                 for u in 0..GROUP {
@@ -120,7 +132,7 @@ impl<T: Scalar, I: Index> Part<'_, T, I> {
                     sums[u] = V::mul_add(s, xs, V::load(y[u].add(k)), sums[u]);
                 }
             }
-            if whole < depth {
+            if WIDTH == 0 && whole < depth {
                 let mask = V::mask(depth - whole);
                 let mut xs = V::load_masked(x[0].add(whole), mask);
                 for u in 0..GROUP {
@@ -130,33 +142,89 @@ impl<T: Scalar, I: Index> Part<'_, T, I> {
                     sums[u] = V::mul_add(s, xs, V::load_masked(y[u].add(whole), mask), sums[u]);
                 }
             }
-            let sums = V::totals(sums);
-            let out = op.out.slice(p..p + count);
-            if op.factors.plain && count == GROUP {
-                for u in 0..GROUP {
-                    *out.get_unchecked_mut(u) = T::from_accum(sums[u]);
-                }
-                return;
+            V::totals(sums)
+        }
+    }
+
+    /// Stores finished sums of the nonzeros from `p` on.
+    ///
+    /// # Safety
+    /// The nonzeros are of this part.
+    #[inline(always)]
+    unsafe fn store(&self, p: usize, sums: &[T::Accum]) {
+        let factors = &self.operands.factors;
+        // SAFETY: parts have different nonzeros.
+        let out = unsafe { self.operands.out.slice(p..p + sums.len()) };
+        if factors.plain {
+            for (to, sum) in out.iter_mut().zip(sums) {
+                *to = T::from_accum(*sum);
             }
-            for u in 0..count {
-                out[u] = op.factors.apply(p + u, sums[u], out[u]);
+        } else {
+            for (u, (to, sum)) in out.iter_mut().zip(sums).enumerate() {
+                *to = factors.apply(p + u, *sum, *to);
             }
         }
     }
 
-    /// Prefetches rows of Y of later nonzeros than `p` into L1.
+    /// The nonzeros, where rows of X and Y are `WIDTH` vectors, if that is not 0.
     ///
     /// # Safety
     /// The instruction set is available.
     #[inline(always)]
-    unsafe fn prefetch<V: Vector<T>>(&self, p: usize) {
+    unsafe fn run_width<V: Vector<T>, const WIDTH: usize>(&self) {
         let op = &self.operands;
-        let bytes = (op.x.ncols() * size_of::<T>()).min(FETCHED);
-        for p in p + op.ahead..(p + op.ahead + GROUP).min(self.nonzeros.end) {
-            let row = op.y.as_ptr().wrapping_add(op.indices[p].to_usize() * op.ldy);
-            for byte in (0..bytes).step_by(LINE) {
-                // SAFETY: nothing is read through the pointer.
-                unsafe { V::fetch(row.wrapping_byte_add(byte)) }
+        let Range { start, end } = self.nonzeros;
+        let (indices, from, ld) = (&op.indices[..end], op.y.as_ptr(), op.ldy);
+        let bytes = if WIDTH > 0 { WIDTH * V::LANES } else { op.x.ncols() } * size_of::<T>();
+        let bytes = bytes.min(FETCHED);
+        let mut row = Row::of(op, start);
+        let (mut p, whole) = (start, start + (end - start) / GROUP * GROUP);
+        // SAFETY: the nonzeros are of this part; column indices of a checked pattern are rows of Y.
+        let y_of = |p: usize| unsafe { from.add(indices.get_unchecked(p).to_usize() * ld) };
+        let fetch = |p: usize| {
+            if op.ahead > 0 {
+                let later = p.saturating_add(op.ahead).min(end - GROUP);
+                for u in 0..GROUP {
+                    let y = y_of(later + u);
+                    for byte in (0..bytes).step_by(LINE) {
+                        // SAFETY: nothing is read through the pointer.
+                        unsafe { V::fetch(y.wrapping_byte_add(byte)) };
+                    }
+                }
+            }
+        };
+        while p < whole {
+            row.advance(p);
+            // SAFETY: as above, and rows of X are those of the nonzeros.
+            unsafe {
+                while p + GROUP <= row.end.min(whole) {
+                    fetch(p);
+                    let y = std::array::from_fn(|u| y_of(p + u));
+                    let sums = self.multiply::<V, true, WIDTH>([row.x; GROUP], y);
+                    self.store(p, &sums);
+                    p += GROUP;
+                }
+                if p < row.end.min(whole) {
+                    fetch(p);
+                    let mut x = [row.x; GROUP];
+                    for u in 1..GROUP {
+                        row.advance(p + u);
+                        x[u] = row.x;
+                    }
+                    let y = std::array::from_fn(|u| y_of(p + u));
+                    let sums = self.multiply::<V, false, WIDTH>(x, y);
+                    self.store(p, &sums);
+                    p += GROUP;
+                }
+            }
+        }
+        for p in whole..end {
+            row.advance(p);
+            // SAFETY: as above.
+            unsafe {
+                let y = from.add(indices.get_unchecked(p).to_usize() * ld);
+                let sums = self.multiply::<V, true, 0>([row.x; GROUP], [y; GROUP]);
+                self.store(p, &sums[..1]);
             }
         }
     }
@@ -165,38 +233,18 @@ impl<T: Scalar, I: Index> Part<'_, T, I> {
 impl<T: Scalar, I: Index> Work<T> for Part<'_, T, I> {
     #[inline(always)]
     unsafe fn run<V: Vector<T>>(self) {
-        let Range { start, end } = self.nonzeros;
-        if start == end {
+        if self.nonzeros.is_empty() {
             return;
         }
-        let (offsets, ld) = (self.operands.offsets, self.operands.ldx);
-        let mut row = self.row_of(start);
-        let mut row_end = offsets.at(row + 1);
-        for p in (start..end).step_by(GROUP) {
-            let count = GROUP.min(end - p);
-            // SAFETY: the nonzeros are of this part, and each of them has its row of X.
-            unsafe {
-                if self.operands.ahead > 0 {
-                    self.prefetch::<V>(p);
-                }
-                let of = |row: usize| self.operands.x.as_ptr().add(row * ld);
-                while p >= row_end {
-                    row += 1;
-                    row_end = offsets.at(row + 1);
-                }
-                if p + count <= row_end {
-                    self.multiply::<V, true>([of(row); GROUP], p, count);
-                    continue;
-                }
-                let mut x = [of(row); GROUP];
-                for u in 1..count {
-                    while p + u >= row_end {
-                        row += 1;
-                        row_end = offsets.at(row + 1);
-                    }
-                    x[u] = of(row);
-                }
-                self.multiply::<V, false>(x, p, count);
+        let depth = self.operands.x.ncols();
+        let width = if V::WHOLE && depth % V::LANES == 0 { depth / V::LANES } else { 0 };
+        // SAFETY: promised by the caller.
+        unsafe {
+            match width {
+                2 => self.run_width::<V, 2>(),
+                4 => self.run_width::<V, 4>(),
+                8 => self.run_width::<V, 8>(),
+                _ => self.run_width::<V, 0>(),
             }
         }
     }

@@ -284,14 +284,19 @@ constexpr int FIX_UP_LOADS = CHUNK > 2 ? 4 : 1;
 
 // Brings a part of a cut row, and adds up what it is the last part of.
 __device__ __forceinline__ void add_parts(const Operands &args, const Parts &parts, u32 part,
-                                       const Span &span, int sub, u64 panel) {
+                                          const Span &span, int sub, u64 panel) {
+    using fix_up::FAN, fix_up::FAN_BITS;
     const int first_lane = threadIdx.x % 32 / GROUP * GROUP;
     const u32 group = warp::lanes_of_group<GROUP>();
-    for (int level = 0;; ++level) {
-        const fix_up::Node node(parts.count, part, level);
-        const u64 slot = parts.slot(node.part(0));
-        u32 *const arrivals = args.arrivals + (panel * args.slots + slot) * fix_up::LEVELS + level;
-        if (!arrival::is_last(arrivals, node.children, group, first_lane)) return;
+    for (int level = 0, shift = 0;; ++level, shift += FAN_BITS) {
+        // The node of `fix_up::Node`, written out: as an object it costs registers in the main loop.
+        const u32 brought = (parts.count + (1u << shift) - 1) >> shift;
+        const u32 begin = part >> shift >> FAN_BITS << FAN_BITS;
+        const int children = brought - begin < FAN ? (int)(brought - begin) : FAN;
+        const u64 node = parts.slot((u64)begin << shift);
+        u32 *const arrivals = args.arrivals + (panel * args.slots + node) * fix_up::LEVELS + level;
+        if (!arrival::is_last(arrivals, children, group, first_lane)) return;
+        const bool is_root = brought <= FAN;
         // One tile after another: this must not cost the main loop registers.
 #pragma unroll 1
         for (int k = 0; k < TILES; ++k) {
@@ -301,15 +306,15 @@ __device__ __forceinline__ void add_parts(const Operands &args, const Parts &par
 #pragma unroll
             for (int v = 0; v < VECTOR; ++v) sum[v] = Reduction::zero();
 #pragma unroll FIX_UP_LOADS
-            for (int c = sub; c < node.children; c += SUBGROUPS)
-                if (live) add_aside(args, parts.slot(node.part(c)), j, sum);
+            for (int c = sub; c < children; c += SUBGROUPS)
+                if (live) add_aside(args, parts.slot((u64)(begin + c) << shift), j, sum);
             add_subgroups(sum, group);
             if (sub != 0 || !live) continue;
-            if (node.is_root)
+            if (is_root)
                 finish_sums(args, sum, parts.row, j);
             else
-                put_aside(args, slot, j, sum);
+                put_aside(args, node, j, sum);
         }
-        if (node.is_root) return;
+        if (is_root) return;
     }
 }

@@ -114,6 +114,10 @@ impl Temporary {
     }
 
     fn named(folder: &Path) -> io::Result<Self> {
+        #[cfg_attr(
+            not(unix),
+            expect(unused_mut, reason = "elsewhere files have no such permissions")
+        )]
         let mut builder = names();
         #[cfg(unix)]
         {
@@ -132,6 +136,10 @@ impl Temporary {
     }
 
     /// Syncs the content and gives the file its name.
+    #[cfg_attr(
+        not(target_os = "linux"),
+        expect(unused_variables, reason = "only nameless files need the folder")
+    )]
     fn rename(mut self, folder: &Path, target: &Path) -> io::Result<()> {
         self.file().sync_all()?;
         match self {

@@ -60,7 +60,7 @@ impl SharedFile {
                     let prologue = read::complete_prologue(&bytes)?;
                     Ok((!prologue.dense).then_some(Kind::MatrixMarket(prologue)))
                 }
-                Format::Npz => Ok(Arrays::open(&bytes)?.map(|arrays| Kind::Npz(Box::new(arrays)))),
+                Format::Npz => Ok(Arrays::open(&bytes)?.map(Box::new).map(Kind::Npz)),
                 Format::Npy | Format::Smtx => Ok(None),
             }
         };

@@ -52,6 +52,8 @@ pub trait Engine: Send + Sync {
     fn host(&self) -> Result<String, String>;
     /// Refuses a library whose constants are not those of its ABI.
     fn check_constants(&self) -> Result<(), String>;
+    /// Bytes of a handle.
+    fn handle_bytes(&self) -> usize;
     fn world(&self) -> usize;
     fn abort(&self, status: i32);
     /// A communicator of the same ranks as `from`, whose errors are returned; its rank and size.
@@ -257,6 +259,10 @@ impl<H: Handle> Engine for Calls<H> {
             }
         }
         Ok(())
+    }
+
+    fn handle_bytes(&self) -> usize {
+        size_of::<H>()
     }
 
     fn world(&self) -> usize {

@@ -63,6 +63,11 @@ impl Mpi {
         &self.shared.version
     }
 
+    /// Bytes of its handles: those of an integer or of a pointer.
+    pub fn handle_bytes(&self) -> usize {
+        self.shared.engine.handle_bytes()
+    }
+
     /// Which threads may call it.
     pub fn thread_level(&self) -> ThreadLevel {
         self.shared.level

@@ -183,6 +183,7 @@ impl<T: DistScalar> SpmmPlan<T> {
             }
         });
         ranks.agree_on(arguments(number, &problem, pattern, device), checked)?;
+        ranks.count_plan();
 
         let shape = ProductShape {
             columns: problem.columns,

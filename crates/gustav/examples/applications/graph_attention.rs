@@ -10,8 +10,7 @@ use gustav::{Csr, Result, Semiring};
 use super::algebra::{Algebra, Flat, Parameter, Shape, Term};
 use super::engine::{Attention, Products, Sddmm, Softmax, Spmm};
 use super::graph;
-use super::program::Program;
-use super::training::{CLASSES, Data, EPOCHS, FEATURES, Loss, parameters, restart, zeros};
+use super::training::{CLASSES, Data, FEATURES, Loss, Network, parameters, zeros};
 
 /// The undirected graph, with an edge from every vertex to itself.
 pub fn prepare(pattern: &Csr<f32>) -> Result<Csr<f32>> {
@@ -192,6 +191,22 @@ impl<'e, A: Algebra> GraphAttention<'e, A> {
             algebra,
         })
     }
+}
+
+impl<A: Algebra> Network for GraphAttention<'_, A> {
+    type On = A;
+
+    fn algebra(&self) -> Rc<A> {
+        self.algebra.clone()
+    }
+
+    fn parameters(&mut self) -> &mut [Parameter<A>] {
+        &mut self.parameters
+    }
+
+    fn loss(&self) -> &Loss<A> {
+        &self.loss
+    }
 
     fn epoch(&mut self, epoch: usize) -> Result<()> {
         let Self { algebra: on, layers: [one, two], of_z, of_hidden, features, .. } = self;
@@ -206,44 +221,14 @@ impl<'e, A: Algebra> GraphAttention<'e, A> {
     }
 }
 
-impl<A: Algebra> Program for GraphAttention<'_, A> {
-    fn run(&mut self) -> Result<()> {
-        restart(&*self.algebra, &mut self.parameters)?;
-        (0..EPOCHS).try_for_each(|epoch| self.epoch(epoch))?;
-        self.algebra.wait()
-    }
-
-    fn result(&self) -> Result<Vec<f32>> {
-        self.loss.values()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use gustav::Device;
 
     use super::super::algebra::Host;
     use super::super::engine::Plans;
-    use super::super::training::tests::{Network, check_gradients};
+    use super::super::training::tests::check_gradients;
     use super::*;
-
-    impl Network for GraphAttention<'_, Host> {
-        fn parameters(&mut self) -> &mut [Parameter<Host>] {
-            &mut self.parameters
-        }
-
-        fn algebra(&self) -> Rc<Host> {
-            self.algebra.clone()
-        }
-
-        fn first(&mut self) -> Result<()> {
-            self.epoch(0)
-        }
-
-        fn losses(&self) -> Vec<f32> {
-            self.loss.values().unwrap()
-        }
-    }
 
     #[test]
     fn gradients_are_slopes() {

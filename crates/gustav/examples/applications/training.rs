@@ -6,6 +6,7 @@ use std::rc::Rc;
 use gustav::{Result, parallel};
 
 use super::algebra::{Algebra, Flat, Parameter, Term};
+use super::program::Program;
 
 /// Epochs of a training.
 pub const EPOCHS: usize = 20;
@@ -83,7 +84,7 @@ pub fn parameters<A: Algebra>(on: &A, data: &Data) -> Result<Vec<Parameter<A>>> 
 }
 
 /// Brings `parameters` back to the first ones.
-pub fn restart<A: Algebra>(on: &A, parameters: &mut [Parameter<A>]) -> Result<()> {
+fn restart<A: Algebra>(on: &A, parameters: &mut [Parameter<A>]) -> Result<()> {
     for p in parameters {
         on.copy(p.initial.flat(), p.value.flat_mut())?;
         on.clear(p.first.flat_mut())?;
@@ -128,28 +129,42 @@ impl<A: Algebra> Loss<A> {
     }
 }
 
+/// A network, trained as a program.
+pub trait Network {
+    type On: Algebra;
+
+    fn algebra(&self) -> Rc<Self::On>;
+    fn parameters(&mut self) -> &mut [Parameter<Self::On>];
+    fn loss(&self) -> &Loss<Self::On>;
+    /// Computes the loss of the epoch and its gradients, and moves the parameters.
+    fn epoch(&mut self, epoch: usize) -> Result<()>;
+}
+
+impl<N: Network> Program for N {
+    fn run(&mut self) -> Result<()> {
+        restart(&*self.algebra(), self.parameters())?;
+        (0..EPOCHS).try_for_each(|epoch| self.epoch(epoch))?;
+        self.algebra().wait()
+    }
+
+    fn result(&self) -> Result<Vec<f32>> {
+        self.loss().values()
+    }
+}
+
 #[cfg(test)]
 pub mod tests {
     use super::super::algebra::Host;
     use super::*;
 
-    /// A network whose gradients can be looked at.
-    pub trait Network {
-        fn parameters(&mut self) -> &mut [Parameter<Host>];
-        fn algebra(&self) -> Rc<Host>;
-        /// The first epoch, from the first parameters.
-        fn first(&mut self) -> Result<()>;
-        fn losses(&self) -> Vec<f32>;
-    }
-
     /// The slope of the loss along the gradient of every parameter is the gradient's norm.
-    pub fn check_gradients(network: &mut impl Network) {
+    pub fn check_gradients<N: Network<On = Host>>(network: &mut N) {
         const STEP: f32 = 2e-2;
         let algebra = network.algebra();
-        let loss = |network: &mut _| {
-            restart(&*algebra, Network::parameters(network)).unwrap();
-            Network::first(network).unwrap();
-            f64::from(Network::losses(network)[0])
+        let loss = |network: &mut N| {
+            restart(&*algebra, network.parameters()).unwrap();
+            network.epoch(0).unwrap();
+            f64::from(network.loss().values().unwrap()[0])
         };
         // Biases begin at 0, where every ReLU of an empty sum is undecided.
         for p in network.parameters() {
@@ -157,8 +172,7 @@ pub mod tests {
         }
         loss(network);
         let count = network.parameters().len();
-        let of =
-            |k: usize, network: &mut _| Network::parameters(network)[k].gradient.data().to_vec();
+        let of = |k: usize, network: &mut N| network.parameters()[k].gradient.data().to_vec();
         let gradients: Vec<_> = (0..count).map(|k| of(k, network)).collect();
         for (k, g) in gradients.iter().enumerate() {
             let norm = g.iter().map(|g| f64::from(*g).powi(2)).sum::<f64>().sqrt();

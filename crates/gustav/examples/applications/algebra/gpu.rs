@@ -144,8 +144,13 @@ impl Gpu {
     /// # Errors
     /// [`Error::Unsupported`] for the CPU, [`Error::NoDevice`] without cuBLAS or NVRTC.
     pub fn new(device: &Device) -> Result<Self> {
-        let ordinal = device.name().trim_start_matches("cuda:").parse().unwrap_or(0);
+        let name = device.name();
         let device = device.cuda_device()?.clone();
+        let ordinal = name.trim_start_matches("cuda:").parse().map_err(|_| Error::Argument {
+            name: "device",
+            found: name.to_string(),
+            expected: "cuda: and a number".into(),
+        })?;
         // The same primary context as the library's.
         let context = CudaContext::new(ordinal).map_err(|e| failed("binding the device", e))?;
         let target = device.profile().target();
@@ -253,6 +258,14 @@ fn fit(what: &'static str, expected: usize, found: usize) -> Result<()> {
     match expected == found {
         true => Ok(()),
         false => Err(Error::Length { what, expected, found }),
+    }
+}
+
+/// Refuses to repeat nothing, or a part of a row, over the elements of X.
+fn fit_rows(what: &'static str, x: &SliceMut<'_>, row: &Slice<'_>) -> Result<()> {
+    match row.len > 0 && x.len % row.len == 0 || x.len == 0 {
+        true => Ok(()),
+        false => Err(Error::Length { what, expected: x.len, found: row.len }),
     }
 }
 
@@ -372,6 +385,7 @@ impl Algebra for Gpu {
         y: Slice<'_>,
     ) -> Result<()> {
         fit("Y", x.len, y.len)?;
+        fit_rows("factors", &x, &factors)?;
         let (len, columns) = (Count(x.len), Count(factors.len));
         let arguments = [(&x).into(), Real(sign), factors.into(), y.into(), len, columns];
         // SAFETY: X and Y have as many elements, and the kernel takes factors modulo their number.
@@ -380,6 +394,7 @@ impl Algebra for Gpu {
 
     fn scale_columns(&self, x: SliceMut<'_>, factors: Slice<'_>, y: Slice<'_>) -> Result<()> {
         fit("Y", x.len, y.len)?;
+        fit_rows("factors", &x, &factors)?;
         let (len, columns) = (Count(x.len), Count(factors.len));
         let arguments = [(&x).into(), factors.into(), y.into(), len, columns];
         // SAFETY: as above.
@@ -444,6 +459,7 @@ impl Algebra for Gpu {
     }
 
     fn add_bias(&self, x: SliceMut<'_>, bias: Slice<'_>, relu: bool) -> Result<()> {
+        fit_rows("bias", &x, &bias)?;
         let (len, columns) = (Count(x.len), Count(bias.len));
         let arguments = [(&x).into(), bias.into(), Count(usize::from(relu)), len, columns];
         // SAFETY: the kernel takes elements of the bias modulo their number.

@@ -1,0 +1,233 @@
+//! The MPI job that this process is part of. Everything that can fail on one rank goes through [`Job::together`], so
+//! that no rank waits for one that has given up.
+
+use std::fmt::Debug;
+
+use gustav::{Chooser, Error, Layout, Scalar};
+use gustav_mpi::{Device, DistDense, Options, Partition, Ranks};
+
+use super::Ranked;
+use crate::args::{AlgorithmArg, Choice, Printing};
+use crate::failure::{ERROR, Failure, Outcome, Result};
+use crate::measure::{self, Timing};
+
+/// The rank of this process as its launcher tells it, before MPI is loaded.
+pub fn launched_rank() -> Option<usize> {
+    let names = ["PMI_RANK", "PMIX_RANK", "OMPI_COMM_WORLD_RANK", "SLURM_PROCID"];
+    names.iter().find_map(|name| std::env::var(name).ok()?.parse().ok())
+}
+
+/// The ranks of the job, of which the first prints.
+pub struct Job {
+    /// The ranks.
+    pub ranks: Ranks,
+    /// What this rank prints: others than the first nothing.
+    pub printing: Printing,
+}
+
+/// Joins the MPI job, whose ranks all have `arguments`, and does `work` on every rank. Only the first prints, unless
+/// the failure of another is unknown to it.
+///
+/// # Errors
+/// Those of `work`, and when there is no MPI.
+pub fn run(
+    printing: Printing,
+    arguments: &impl Debug,
+    work: impl FnOnce(&Job) -> Result,
+) -> Result {
+    let ranks = match world() {
+        Ok(ranks) => ranks,
+        Err(_) if launched_rank().is_some_and(|rank| rank > 0) => return Err(Failure::Reported),
+        Err(e) => return Err(e.into()),
+    };
+    let first = ranks.rank() == 0;
+    let printing = if first { printing } else { Printing { json: false, quiet: true } };
+    let job = Job { ranks, printing };
+    // One line, as arguments are compared by lines.
+    let given = format!("{arguments:?}");
+    let agreed = job.ranks.agree_on(vec![("arguments", given)], Ok(()));
+    let failure = match agreed.and_then(|()| work(&job)) {
+        Ok(outcome) => return Ok(outcome),
+        Err(failure) => failure,
+    };
+    if let Failure::Library(Error::Communication { .. }) = failure {
+        failure.report();
+        // The others may wait for this rank.
+        job.ranks.communicator().abort(i32::from(ERROR));
+    }
+    Err(if first { failure } else { Failure::Reported })
+}
+
+#[cfg(unix)]
+fn world() -> gustav::Result<Ranks> {
+    gustav_mpi::Mpi::init()?.world()
+}
+
+#[cfg(not(unix))]
+fn world() -> gustav::Result<Ranks> {
+    Err(Error::NoMpi { reason: "it is loaded on Unix only".into() })
+}
+
+impl Job {
+    /// Whether this is the first rank.
+    pub fn is_first(&self) -> bool {
+        self.ranks.rank() == 0
+    }
+
+    /// `mine`, if no rank failed. Collective.
+    ///
+    /// # Errors
+    /// The own failure, or that of another rank.
+    pub fn together<R>(&self, mine: Result<R>) -> Result<R> {
+        self.ranks.together(mine)
+    }
+
+    /// What `work` gives on the first rank; `None` on others. Collective.
+    ///
+    /// # Errors
+    /// On every rank, that of `work`.
+    pub fn first<R>(&self, work: impl FnOnce() -> Result<R>) -> Result<Option<R>> {
+        self.together(self.is_first().then(work).transpose())
+    }
+
+    /// The number that the first rank has. Collective.
+    ///
+    /// # Errors
+    /// Of communication.
+    pub fn number_of_first(&self, mine: usize) -> Result<usize> {
+        let mut found = [if self.is_first() { mine as u64 } else { 0 }];
+        self.ranks.communicator().all_reduce_max(&mut found)?;
+        Ok(found[0] as usize)
+    }
+
+    /// The largest of the ranks' numbers. Collective.
+    ///
+    /// # Errors
+    /// Of communication.
+    pub fn largest(&self, mine: u64) -> Result<u64> {
+        let mut found = [mine];
+        self.ranks.communicator().all_reduce_max(&mut found)?;
+        Ok(found[0])
+    }
+
+    /// Every rank's number. Collective.
+    ///
+    /// # Errors
+    /// Of communication.
+    pub fn numbers(&self, mine: usize) -> Result<Vec<usize>> {
+        let mut all = vec![0_u8; 8 * self.ranks.size()];
+        self.ranks.communicator().all_gather(&(mine as u64).to_ne_bytes(), &mut all)?;
+        let number = |b: &[u8; 8]| u64::from_ne_bytes(*b) as usize;
+        Ok(all.as_chunks().0.iter().map(number).collect())
+    }
+
+    /// The CPU with the chooser of `choice`, and the number of this rank's threads. Collective.
+    ///
+    /// # Errors
+    /// For options that products over ranks do not have.
+    pub fn device(&self, choice: &Choice, ranked: Ranked) -> Result<(Device, usize)> {
+        let sharing = self.ranks_on_this_host()?;
+        let device = || {
+            let cuda = choice.device.starts_with("cuda");
+            let refused = match () {
+                () if cuda => "device: ranks multiply on CPUs, use --device cpu",
+                () if choice.order.is_some() => "order: it is of GPUs, leave it out",
+                () if choice.algorithm == AlgorithmArg::All => {
+                    "algorithm: all is not valid with --mpi, name one or leave it to auto"
+                }
+                () if choice.choose == Some(Chooser::Autotune) => {
+                    "choose: ranks that time candidates wait for each other; use predictor or auto"
+                }
+                () => "",
+            };
+            if !refused.is_empty() {
+                return Err(Failure::Request(refused.into()));
+            }
+            let device = choice.device()?;
+            let count = (device.threads().count() / sharing).max(1);
+            let device =
+                if choice.threads.is_some() { device } else { device.with_threads(count)? };
+            Ok(device)
+        };
+        let device = self.together(device())?;
+        let threads = device.threads().clone();
+        let count = threads.count();
+        let options = Options { chooser: device.chooser(), threads, ..Options::default() };
+        let communication = ranked.communication.unwrap_or_default();
+        Ok((Device::cpu(options).communication(communication), count))
+    }
+
+    /// Ranks that share this process's cores: those of its host, unless each is bound to its own.
+    fn ranks_on_this_host(&self) -> Result<usize> {
+        let rank = self.ranks.rank();
+        let seen = format!("{} {:?}", self.ranks.hosts()?.of(rank), cores());
+        let all = self.ranks.gather_text(&seen)?;
+        Ok(all.iter().filter(|other| **other == all[rank]).count())
+    }
+
+    /// Times `run`, a collective call, as [`measure::repeat`] does; a time is that of the slowest rank. Collective.
+    ///
+    /// # Errors
+    /// The first of `run`.
+    pub fn repeat(
+        &self,
+        repeat: Option<usize>,
+        run: &mut dyn FnMut() -> Result<()>,
+    ) -> Result<Timing> {
+        let mut timed = || {
+            self.ranks.communicator().barrier()?;
+            let ((), ms) = measure::once(&mut *run)?;
+            Ok(self.largest((ms * 1e6) as u64)? as f64 / 1e6)
+        };
+        measure::repeat_while(repeat, &mut timed, &mut |more| {
+            Ok(self.number_of_first(usize::from(more))? == 1)
+        })
+    }
+
+    /// The matrix on the first rank, of which this rank has the rows `local`. Collective.
+    ///
+    /// # Errors
+    /// When there is not enough memory.
+    pub fn gather<T: Scalar>(&self, local: gustav::Dense<T>) -> Result<Option<gustav::Dense<T>>> {
+        let rows = Partition::of_counts(&self.numbers(local.nrows())?)?;
+        Ok(DistDense::new(&self.ranks, &rows, local)?.gather()?)
+    }
+
+    /// The elements of all ranks' arrays on the first rank. Collective.
+    ///
+    /// # Errors
+    /// When there is not enough memory.
+    pub fn gather_vector<T: Scalar>(&self, local: &[T]) -> Result<Option<Vec<T>>> {
+        let column = gustav::Dense::zeros(local.len(), 1, Layout::RowMajor);
+        let mut column = self.together(column.map_err(Failure::from))?;
+        column.data_mut().copy_from_slice(local);
+        Ok(self.gather(column)?.map(|m| m.into_data().into_vec()))
+    }
+
+    /// The outcome that the first rank knows. Collective.
+    ///
+    /// # Errors
+    /// Of communication.
+    pub fn outcome(&self, right: bool) -> Result {
+        let wrong = self.number_of_first(usize::from(!right))? == 1;
+        Ok(if wrong { Outcome::Failed } else { Outcome::Done })
+    }
+}
+
+/// The cores that this process may run on.
+#[cfg(target_os = "linux")]
+fn cores() -> Vec<usize> {
+    // SAFETY: an array of bits, all zero, which the call fills.
+    let set = unsafe {
+        let mut set: libc::cpu_set_t = std::mem::zeroed();
+        libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &mut set);
+        set
+    };
+    // SAFETY: below the size of the set.
+    (0..libc::CPU_SETSIZE as usize).filter(|cpu| unsafe { libc::CPU_ISSET(*cpu, &set) }).collect()
+}
+
+#[cfg(not(target_os = "linux"))]
+fn cores() -> Vec<usize> {
+    Vec::new()
+}

@@ -1,0 +1,148 @@
+//! `gustav sddmm --mpi`.
+
+use std::path::Path;
+
+use gustav::io::WriteOptions;
+use gustav::{Csr, Dense, Index, Layout, Operation, Scale};
+use gustav_mpi::{DistScalar, SddmmCall, SddmmPlan};
+use gustav_testkit::oracle;
+
+use super::Ranked;
+use super::job::{self, Job};
+use super::parts::{Operand, gather_csr, read};
+use super::report::{Finished, look};
+use crate::args::{Choice, Printing, Running, Types};
+use crate::failure::Result;
+use crate::measure;
+use crate::output::{self, Content};
+use crate::source::Source;
+use crate::types::{Factor, factor, with_types};
+use crate::verbs::spmm::dense_file;
+
+/// A product at the nonzeros of A, as the command line has it.
+#[derive(Debug)]
+pub struct Sddmm<'a> {
+    /// A.
+    pub file: &'a Source,
+    /// Columns of a random X, or its file.
+    pub x: (Option<usize>, Option<&'a Path>),
+    /// The file of Y.
+    pub y: Option<&'a Path>,
+    /// Whether values are multiplied by those of A.
+    pub factors: bool,
+    /// Factor of A's values, which are added.
+    pub beta: Option<&'a Factor>,
+    /// Of X and Y.
+    pub layout: Layout,
+    /// Types of A.
+    pub types: &'a Types,
+    /// How to compute.
+    pub choice: &'a Choice,
+    /// Over which ranks.
+    pub ranked: Ranked,
+    /// How often, and what else.
+    pub running: &'a Running,
+    /// What is printed.
+    pub printing: Printing,
+}
+
+/// Multiplies over the ranks of the job and prints the result. Collective.
+///
+/// # Errors
+/// On every rank.
+pub fn sddmm(args: &Sddmm<'_>) -> Result {
+    job::run(args.printing, args, |job| {
+        job.together(args.running.check(Content::Sparse, args.types.dtype))?;
+        with_types!(args.types, |T, I, O| multiply::<T, I, O>(job, args))
+    })
+}
+
+fn multiply<T: DistScalar, I: Index, O: Index>(job: &Job, args: &Sddmm<'_>) -> Result {
+    let Sddmm { running, choice, layout, .. } = *args;
+    let (device, threads) = job.device(choice, args.ranked)?;
+    let a = read::<T, I, O>(job, args.file, running.seed)?;
+    let pattern = a.pattern().clone();
+    let (of_x, of_y) = (pattern.rows(), pattern.columns());
+    let of_file = |path: &Path, name, rows, columns| {
+        dense_file::<T>(path, (Operation::Sddmm, name), layout, rows, columns)
+    };
+    let file = args.x.1.map(|path| move || of_file(path, "X", of_x.rows(), None));
+    let random = Operand::Random { columns: args.x.0.unwrap_or(1), seed: running.seed };
+    let operand_x = file.as_ref().map_or(random, |read| Operand::File(read));
+    let x = operand_x.part(job, of_x, layout)?;
+    let depth = x.local().ncols();
+    let file = args.y.map(|path| move || of_file(path, "Y", of_y.rows(), Some(depth)));
+    let random = Operand::Random { columns: depth, seed: running.seed.wrapping_add(1) };
+    let operand_y = file.as_ref().map_or(random, |read| Operand::File(read));
+    let y = operand_y.part(job, of_y, layout)?;
+
+    let request = pattern.sddmm(depth).problem.layouts(layout, layout).calls(running.calls());
+    let problem = choice.refine(request);
+    let (one, zero) = (problem.semiring.one(), problem.semiring.zero());
+    let alpha = job.together(factor("alpha", running.alpha.as_ref(), one))?;
+    let beta = job.together(factor("beta", args.beta, zero))?;
+    let adds = beta != zero;
+    let mut out = a.clone();
+    let (mut plan, plan_ms) =
+        measure::once(|| Ok(SddmmPlan::<T>::new(&pattern, &problem, &device)?))?;
+    // β = 0 must not read them.
+    out.values_mut().fill(T::from_f64(f64::NAN));
+    let timing = job.repeat(running.repeat, &mut || {
+        let values = out.values_mut();
+        if adds {
+            values.copy_from_slice(a.values().as_slice());
+        }
+        let factors = args.factors.then(|| a.values());
+        let call = SddmmCall { scale: Scale::new().alpha(alpha).beta(beta), factors };
+        Ok(plan.execute(&x, &y, values, call)?)
+    })?;
+    let look = look(job, out.values().as_slice())?;
+
+    let gathered = match running.verify || running.output.is_some() {
+        true => gather_csr(job, &out)?,
+        false => None,
+    };
+    // In the order of the entries of the parts.
+    let whole: Option<Csr<T, I, O>> = match running.verify {
+        true => gather_csr(job, &a)?,
+        false => None,
+    };
+    let verdict = whole.as_ref().zip(gathered.as_ref()).map(|(a, found)| {
+        let _spinner = output::spinner(job.printing, "verifying");
+        let x: Dense<T> = operand_x.whole(of_x.rows(), layout)?;
+        let y = operand_y.whole(of_y.rows(), layout)?;
+        let product = oracle::Sddmm {
+            alpha,
+            beta,
+            factors: args.factors.then(|| a.values().as_slice()),
+            before: adds.then(|| a.values().as_slice()),
+            ..oracle::Sddmm::new(a.pattern(), x.view(), y.view())
+        };
+        Ok(product.verify(found.values().as_slice())?)
+    });
+    let verdict = job.together(verdict.transpose())?;
+    job.first(|| match (&running.output, &gathered) {
+        (Some(path), Some(c)) => {
+            Ok(gustav::io::write_csr(path, c.view(), &WriteOptions::default())?)
+        }
+        _ => Ok(()),
+    })?;
+    let finished = Finished {
+        source: args.file,
+        types: args.types,
+        explanation: plan.explain(),
+        threads,
+        plan_ms,
+        timing,
+        multiplications: Some(problem.nnz as f64 * depth as f64),
+        nnz_c: None,
+        formula: format!(
+            "C = X·Yᵀ{} at the nonzeros of A{}, depth {depth}",
+            if args.factors { "∘A" } else { "" },
+            if adds { ", + β·A" } else { "" },
+        ),
+        look,
+        verdict,
+    };
+    finished.print(job)
+}

@@ -1,0 +1,172 @@
+//! `gustav spmm --mpi` and `gustav spmv --mpi`.
+
+use std::path::Path;
+
+use gustav::io::WriteOptions;
+use gustav::{Dense, Index, Layout, Operation, Scale};
+use gustav_mpi::{DistDense, DistScalar, SpmmPlan};
+use gustav_testkit::oracle;
+
+use super::Ranked;
+use super::job::{self, Job};
+use super::parts::{Operand, read};
+use super::report::{Finished, look};
+use crate::args::{Choice, Printing, Running, Types};
+use crate::failure::{Failure, Result};
+use crate::measure;
+use crate::output::Content;
+use crate::source::Source;
+use crate::types::{Factor, factor, with_types};
+use crate::verbs::{spmm, spmv};
+
+/// A product with a dense matrix or a vector, as the command line has it.
+#[derive(Debug)]
+pub struct Spmm<'a> {
+    /// `Spmm` or `Spmv`.
+    pub operation: Operation,
+    /// A.
+    pub file: &'a Source,
+    /// Columns of a random B, or its file.
+    pub right: (Option<usize>, Option<&'a Path>),
+    /// C before the product, if it is no random one.
+    pub before: Option<&'a Path>,
+    /// Factor of C before the product.
+    pub beta: Option<&'a Factor>,
+    /// Of B and C.
+    pub layout: Layout,
+    /// Types of A.
+    pub types: &'a Types,
+    /// How to compute.
+    pub choice: &'a Choice,
+    /// Over which ranks.
+    pub ranked: Ranked,
+    /// How often, and what else.
+    pub running: &'a Running,
+    /// What is printed.
+    pub printing: Printing,
+}
+
+/// Multiplies over the ranks of the job and prints the result. Collective.
+///
+/// # Errors
+/// On every rank.
+pub fn spmm(args: &Spmm<'_>) -> Result {
+    job::run(args.printing, args, |job| {
+        let content = Content::Dense;
+        job.together(args.running.check(content, args.types.dtype))?;
+        with_types!(args.types, |T, I, O| multiply::<T, I, O>(job, args))
+    })
+}
+
+fn multiply<T: DistScalar, I: Index, O: Index>(job: &Job, args: &Spmm<'_>) -> Result {
+    let Spmm { running, choice, layout, .. } = *args;
+    let (device, threads) = job.device(choice, args.ranked)?;
+    let a = read::<T, I, O>(job, args.file, running.seed)?;
+    let pattern = a.pattern().clone();
+    let (of_b, of_c) = match choice.transpose {
+        false => (pattern.columns(), pattern.rows()),
+        true => (pattern.rows(), pattern.columns()),
+    };
+    let of_file = |path: &Path, name, rows, columns| -> Result<Dense<T>> {
+        match args.operation {
+            Operation::Spmv => {
+                let values = spmv::vector_file(path, name, rows)?;
+                Ok(Dense::from_row_major(rows, 1, values)?)
+            }
+            _ => spmm::dense_file(path, (args.operation, name), layout, rows, columns),
+        }
+    };
+    let names = if args.operation == Operation::Spmv { ["x", "y"] } else { ["B", "C"] };
+    let read_b = |path| of_file(path, names[0], of_b.rows(), None);
+    let file = args.right.1.map(|path| move || read_b(path));
+    let random = Operand::Random { columns: args.right.0.unwrap_or(1), seed: running.seed };
+    let operand = file.as_ref().map_or(random, |read| Operand::File(read));
+    let b = operand.part(job, of_b, layout)?;
+    let columns = b.local().ncols();
+
+    let request = pattern.spmm(columns).problem.layouts(layout, layout).calls(running.calls());
+    let problem = gustav::Problem { operation: args.operation, ..choice.refine(request) };
+    let (one, zero) = (problem.semiring.one(), problem.semiring.zero());
+    let alpha = job.together(factor("alpha", running.alpha.as_ref(), one))?;
+    let beta = job.together(factor("beta", args.beta, zero))?;
+    let read_c = |path| of_file(path, names[1], of_c.rows(), Some(columns));
+    let file = args.before.map(|path| move || read_c(path));
+    let random = Operand::Random { columns, seed: running.seed.wrapping_add(1) };
+    let of_before = file.as_ref().map_or(random, |read| Operand::File(read));
+    let before = match beta == zero {
+        true => None,
+        false => Some(of_before.part(job, of_c, layout)?),
+    };
+
+    let zeros = DistDense::<T>::zeros(&job.ranks, of_c, columns, layout);
+    let mut c = job.together(zeros.map_err(Failure::from))?;
+    let (mut plan, plan_ms) =
+        measure::once(|| Ok(SpmmPlan::<T>::new(&pattern, &problem, &device)?))?;
+    let scale = Scale::new().alpha(alpha).beta(beta);
+    // β = 0 must not read it.
+    c.local_mut().data_mut().fill(T::from_f64(f64::NAN));
+    let timing = job.repeat(running.repeat, &mut || {
+        if let Some(before) = &before {
+            c.local_mut().data_mut().copy_from_slice(before.local().data());
+        }
+        Ok(plan.execute(&a, &b, &mut c, scale)?)
+    })?;
+    let look = look(job, c.local().data())?;
+
+    let gathered = match running.verify || running.output.is_some() {
+        true => c.gather()?,
+        false => None,
+    };
+    // Read once more, by one rank, and not in parts.
+    let whole = match running.verify {
+        true => job.first(|| args.file.read::<T, I, O>(running.seed, job.printing))?,
+        false => None,
+    };
+    let verdict = match (&whole, &gathered) {
+        (Some(a), Some(c)) => {
+            let _spinner = crate::output::spinner(job.printing, "verifying");
+            let b = operand.whole(of_b.rows(), layout);
+            let before = before.map(|_| of_before.whole(of_c.rows(), layout)).transpose();
+            let check = b.and_then(|b| {
+                let before = before?;
+                let product = oracle::Spmm {
+                    semiring: problem.semiring,
+                    transpose_a: problem.transpose_a,
+                    alpha,
+                    beta,
+                    before: before.as_ref().map(Dense::view),
+                    ..oracle::Spmm::new(a.view(), b.view())
+                };
+                Ok(product.verify(c.view())?)
+            });
+            Some(check)
+        }
+        _ => None,
+    };
+    let verdict = job.together(verdict.transpose())?;
+    job.first(|| match (&running.output, &gathered) {
+        (Some(path), Some(c)) => {
+            Ok(gustav::io::write_dense(path, c.view(), &WriteOptions::default())?)
+        }
+        _ => Ok(()),
+    })?;
+    let op = if problem.transpose_a { "Aᵀ" } else { "A" };
+    let formula = match args.operation {
+        Operation::Spmv => format!("y = {op}·x"),
+        _ => format!("C = {op}·B, {columns} columns"),
+    };
+    let finished = Finished {
+        source: args.file,
+        types: args.types,
+        explanation: plan.explain(),
+        threads,
+        plan_ms,
+        timing,
+        multiplications: Some(problem.nnz as f64 * columns as f64),
+        nnz_c: None,
+        formula,
+        look,
+        verdict,
+    };
+    finished.print(job)
+}

@@ -1,0 +1,230 @@
+//! Products over the ranks of real MPI jobs, under the `mpiexec` on the path: `pip install mpich`, or any other MPI.
+
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::documents::{documented, page, printed};
+use crate::support::{Folder, Run, SMALL};
+
+// A job that takes longer hangs.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// Runs `mpiexec` with these words, of which `gustav` is the program.
+fn launch(folder: &Folder, line: &str) -> Run {
+    let mut command = Command::new("mpiexec");
+    let program = env!("CARGO_BIN_EXE_gustav");
+    command.args(line.split_whitespace().map(|w| if w == "gustav" { program } else { w }));
+    // Open MPI refuses more ranks than cores, and root, unless it is told not to.
+    command
+        .env("OMPI_ALLOW_RUN_AS_ROOT", "1")
+        .env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")
+        .env("OMPI_MCA_rmaps_base_oversubscribe", "1")
+        .env("PRTE_MCA_rmaps_default_mapping_policy", ":oversubscribe");
+    let (output, errors) = (folder.path("stdout"), folder.path("stderr"));
+    let file = |path| std::fs::File::create(path).expect("a file");
+    command.current_dir(folder.path("")).stdin(Stdio::null());
+    command.stdout(file(&output)).stderr(file(&errors));
+    let mut child = command.spawn().expect("mpiexec on the path");
+    let start = Instant::now();
+    let status = loop {
+        if let Some(status) = child.try_wait().expect("the job") {
+            break status;
+        }
+        if start.elapsed() > LIMIT {
+            child.kill().expect("the job ends");
+            child.wait().expect("the job ends");
+            panic!("{line} hangs: {}", String::from_utf8_lossy(&folder.read("stderr")));
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    };
+    let text = |name: &str| String::from_utf8_lossy(&folder.read(name)).into_owned();
+    let status = status.code().expect("an exit status");
+    Run { status, stdout: text("stdout"), stderr: text("stderr") }
+}
+
+/// The one JSON object that so many ranks print.
+fn job(folder: &Folder, ranks: usize, line: &str) -> Value {
+    let run = launch(folder, &format!("-n {ranks} gustav {line} --mpi --json"));
+    assert_eq!(run.status, 0, "{line}: {run:?}");
+    let report: Value =
+        serde_json::from_str(&run.stdout).unwrap_or_else(|e| panic!("{line}: {e}: {run:?}"));
+    assert_eq!(report["ranks"], ranks, "{line}");
+    report
+}
+
+/// The message of a job that must fail, printed once.
+fn error(folder: &Folder, line: &str) -> String {
+    let run = launch(folder, line);
+    assert_ne!(run.status, 0, "{line}: {run:?}");
+    assert_eq!(run.stdout.lines().filter(|l| !l.starts_with(['=', ' '])).count(), 0, "{run:?}");
+    assert!(!run.stderr.contains("panicked"), "{line}: {}", run.stderr);
+    let ours: Vec<&str> = run.stderr.lines().filter(|l| l.starts_with("gustav: ")).collect();
+    assert_eq!(ours.len(), 1, "{line}: {run:?}");
+    ours[0].to_string()
+}
+
+#[test]
+#[ignore = "needs mpiexec, as of pip install mpich"]
+fn products_are_right_and_printed_once() {
+    let folder = Folder::new();
+    folder.write("a.mtx", SMALL);
+    for ranks in [1, 2, 4] {
+        for line in [
+            "spmm gen:rmat:8,6 --columns 9 --dtype f64 --alpha 2 --beta -1",
+            "spmm a.mtx --columns 5 --transpose --dtype f16 --layout column-major",
+            "spmm gen:uniform:300x170,5 --columns 8 --communication rows-of-b --deterministic",
+            "spmm gen:uniform:300x170,5 --columns 8 --communication partial-rows-of-c --dtype i32",
+            "spmv gen:grid5:20x20 --semiring min-plus",
+            "spmv a.mtx --index u64 --beta 3",
+            "sddmm gen:rmat:8,6 --depth 7 --factors --beta 2",
+            "spgemm gen:grid5:20x20 --alpha 2",
+            "spgemm a.mtx",
+        ] {
+            let report = job(&folder, ranks, &format!("{line} --repeat 2 --verify"));
+            assert_eq!(report["verified"], true, "{line}");
+            assert_eq!(report["repeats"], 2, "{line}");
+            if ranks == 1 {
+                assert_eq!(report["sent_bytes"], 0, "{line}");
+            }
+        }
+    }
+}
+
+#[test]
+#[ignore = "needs mpiexec, as of pip install mpich"]
+fn files_are_those_of_one_rank() {
+    let folder = Folder::new();
+    // Integers, whose sums are the same in any order.
+    let entry = |k: usize| format!("{} {} {}\n", k * 7 % 50 + 1, k * k % 41 % 40 + 1, k % 9 + 1);
+    let entries: String = (0..200).map(entry).collect();
+    let head = "%%MatrixMarket matrix coordinate integer general\n50 40 200\n";
+    folder.write("a.mtx", format!("{head}{entries}"));
+    for (line, ending) in [
+        ("spmm a.mtx --columns 4 --dtype i64", "npy"),
+        ("spmv a.mtx --transpose --dtype i64 --beta 2", "npy"),
+        ("spgemm a.mtx a.mtx --transpose", ""),
+        ("sddmm a.mtx --depth 3 --dtype i64", "mtx"),
+        ("spgemm a.mtx --dtype i64", "mtx"),
+    ] {
+        if ending.is_empty() {
+            let refused = error(&folder, &format!("-n 2 gustav {line} --mpi"));
+            assert!(refused.contains("transpose: a product over ranks has none"), "{refused}");
+            continue;
+        }
+        folder.json(&format!("{line} --repeat 1 -o one.{ending} --json"));
+        job(&folder, 3, &format!("{line} --repeat 1 -o three.{ending}"));
+        let read = |name: &str| folder.read(&format!("{name}.{ending}"));
+        assert_eq!(read("one"), read("three"), "{line}");
+    }
+    // An operand of a file is that of one rank as well.
+    folder.json("spmm a.mtx --columns 4 --dtype i64 --transpose -o b.npy --json");
+    folder.json("spmm a.mtx --b b.npy --dtype i64 -o one.npy --json");
+    job(&folder, 2, "spmm a.mtx --b b.npy --dtype i64 -o two.npy --verify");
+    assert_eq!(folder.read("one.npy"), folder.read("two.npy"));
+}
+
+#[test]
+#[ignore = "needs mpiexec, as of pip install mpich"]
+fn errors_are_printed_once_and_nobody_waits() {
+    let folder = Folder::new();
+    folder.write("a.mtx", SMALL);
+    for (line, words) in [
+        ("-n 3 gustav spmm missing.mtx --columns 4 --mpi", "missing.mtx"),
+        ("-n 2 gustav spmm a.mtx --columns 4 --mpi --device cuda:0", "CPU"),
+        ("-n 2 gustav spmm a.mtx --columns 4 --mpi --algorithm all", "all is not valid"),
+        ("-n 2 gustav spmm a.mtx --columns 4 --mpi --reduce max", "nearest that works"),
+        ("-n 2 gustav spmm a.mtx --b a.mtx --mpi", "a.mtx"),
+        ("-n 2 gustav spgemm a.mtx --mask a.mtx --mpi", "mask"),
+        ("-n 2 gustav spmv a.mtx --mpi -o nowhere/y.npy", "nowhere"),
+        (
+            "-n 1 gustav spmm a.mtx --columns 4 --mpi : -n 1 gustav spmm a.mtx --columns 5 --mpi",
+            "rank 1 has arguments",
+        ),
+    ] {
+        let message = error(&folder, line);
+        assert!(message.contains(words), "{line}: {message}");
+    }
+    let usage = launch(&folder, "-n 3 gustav spmm a.mtx --mpi --collumns 4");
+    assert_ne!(usage.status, 0);
+    assert_eq!(usage.stderr.matches("unexpected argument").count(), 1, "{usage:?}");
+}
+
+#[test]
+#[ignore = "needs mpiexec, as of pip install mpich"]
+fn printed_keys_over_ranks_and_documented_keys_agree() {
+    let (page, folder) = (page(), Folder::new());
+    for (line, verb) in [
+        ("spmm gen:grid5:9x9 --columns 4", "spmm --mpi"),
+        ("spmv gen:grid5:9x9", "spmm --mpi"),
+        ("spgemm gen:grid5:9x9", "spmm --mpi"),
+        ("sddmm gen:grid5:9x9 --depth 4", "spmm --mpi"),
+        ("plan gen:grid5:9x9 --columns 4", "plan --mpi"),
+        ("plan gen:grid5:9x9 --operation spgemm", "plan --mpi"),
+    ] {
+        let keys = documented(&page, verb, &[]);
+        assert!(!keys.is_empty(), "{verb} is not documented");
+        assert_eq!(printed(&job(&folder, 2, line)), keys, "{line}");
+    }
+}
+
+#[test]
+fn ranks_that_are_not_run_are_counted() {
+    let folder = Folder::new();
+    let line = "plan gen:uniform:600x300,5 --columns 8 --dtype f64 --mpi-ranks 1,4,16";
+    let report = folder.json(&format!("{line} --rate 1e9 --latency 0 --bandwidth 1e9 --json"));
+    let (page, with) = (page(), &[][..]);
+    assert_eq!(printed(&report), documented(&page, "plan --mpi-ranks", with));
+    let forecasts = report["forecasts"].as_array().expect("lines");
+    let of = |ranks: u64, sent: &str| {
+        let found = forecasts.iter().find(|f| f["ranks"] == ranks && f["communication"] == sent);
+        found.unwrap_or_else(|| panic!("{sent} on {ranks} ranks: {report}"))
+    };
+    assert_eq!(of(1, "cheapest")["bytes"], 0);
+    // Rows of B of 64 bytes, all but its own to every rank.
+    for ranks in [4, 16] {
+        assert_eq!(of(ranks, "all of B to all")["bytes"], 300 * 64 * (ranks - 1));
+        let cheapest = of(ranks, "cheapest")["bytes"].as_u64();
+        assert!(cheapest <= of(ranks, "rows-of-b")["bytes"].as_u64());
+        assert!(cheapest <= of(ranks, "partial-rows-of-c")["bytes"].as_u64());
+    }
+    // Two copies: half as much of B, and two copies of C to sum.
+    assert_eq!(of(4, "1.5D, 2 copies")["bytes"], 300 * 64 + 2 * 600 * 64);
+    // One rank computes, and nothing else.
+    let one = of(1, "rows-of-b");
+    let nonzeros = report["nnz"].as_f64().expect("a number");
+    assert_eq!(one["execute_ms"].as_f64(), Some(nonzeros * 8.0 / 1e9 * 1e3));
+    assert_eq!((&one["efficiency"], &one["limit"]), (&1.0.into(), &"nothing".into()));
+    for (line, words) in [
+        ("plan gen:grid5:9x9 --columns 4 --mpi-ranks 4,0", "at least 1"),
+        ("plan gen:grid5:9x9 --operation spgemm --mpi-ranks 4", "--mpi --operation spgemm"),
+        ("plan gen:grid5:9x9 --columns 4 --mpi-ranks 4 --bandwidth 0", "more than 0"),
+        ("plan gen:grid5:9x9 --columns 4 --mpi-ranks 4 --mpi", "cannot be used with"),
+        ("spmm gen:grid5:9x9 --columns 4 --communication cheapest", "--mpi"),
+    ] {
+        let message = folder.error(line);
+        assert!(message.contains(words), "{line}: {message}");
+    }
+}
+
+#[test]
+#[ignore = "needs mpiexec, as of pip install mpich"]
+fn ranks_send_what_was_counted() {
+    let folder = Folder::new();
+    for (matrix, options) in [
+        ("gen:rmat:8,6", ""),
+        ("gen:rmat:8,6", "--transpose --dtype f16"),
+        ("gen:uniform:300x170,5", "--communication partial-rows-of-c"),
+    ] {
+        let line = format!("plan {matrix} --columns 9 {options}");
+        let counted = folder.json(&format!("{line} --mpi-ranks 4 --json"));
+        let lines = counted["forecasts"].as_array().expect("lines");
+        let sent = job(&folder, 4, &line);
+        let same = |f: &&Value| f["communication"] == sent["communication"];
+        let counted = lines.iter().find(same).expect("the same communication");
+        assert_eq!(counted["bytes"], sent["sent_bytes"], "{line}");
+        assert_eq!(counted["messages"], sent["messages"], "{line}");
+        assert_eq!(counted["imbalance"], sent["imbalance"], "{line}");
+    }
+}

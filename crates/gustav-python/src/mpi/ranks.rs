@@ -1,0 +1,160 @@
+//! The ranks of a program.
+
+use std::fmt::Display;
+
+use gustav::Error;
+use pyo3::exceptions::{PyRuntimeError, PyValueError};
+use pyo3::prelude::*;
+
+use crate::error::{Fault, detached};
+
+/// The ranks of a program, as one of them sees them.
+#[pyclass(frozen, module = "gustav._gustav")]
+pub struct Ranks {
+    pub inner: gustav_mpi::Ranks,
+}
+
+/// What a rank fails with, in words.
+struct Words(String);
+
+impl Display for Words {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl From<Error> for Words {
+    fn from(error: Error) -> Self {
+        Words(error.to_string())
+    }
+}
+
+#[pymethods]
+impl Ranks {
+    /// Those of the job, on the MPI of the process.
+    #[staticmethod]
+    #[cfg(unix)]
+    fn world(py: Python<'_>) -> PyResult<Self> {
+        let inner = detached(py, || Ok(gustav_mpi::Mpi::init()?.world()?))?;
+        Ok(Ranks { inner })
+    }
+
+    /// One rank without an MPI.
+    #[staticmethod]
+    fn alone() -> Self {
+        Ranks { inner: gustav_mpi::Ranks::alone() }
+    }
+
+    /// Those of a communicator with this handle of `bytes` bytes, of a program that uses the MPI which says this
+    /// version of itself.
+    #[staticmethod]
+    #[cfg(unix)]
+    fn of(py: Python<'_>, handle: usize, bytes: usize, version: &str) -> PyResult<Self> {
+        let inner = detached(py, || {
+            let mpi = gustav_mpi::Mpi::init()?;
+            let name = |text: &str| {
+                // What `Mpi::version` says of a library: its name and version.
+                let first = text.split(['\0', '\n', ',']).next().unwrap_or_default();
+                first.split_whitespace().collect::<Vec<_>>().join(" ").replace(" :", ":")
+            };
+            let (theirs, ours) = (name(version), name(mpi.version()));
+            if (&theirs, bytes) != (&ours, mpi.handle_bytes()) {
+                return Err(PyRuntimeError::new_err(format!(
+                    "mpi4py uses {theirs} with handles of {bytes} bytes, and gustav found {ours} with handles of {}: \
+                     they are of different MPIs; import mpi4py.MPI before gustav.mpi, and leave GUSTAV_MPI unset",
+                    mpi.handle_bytes()
+                ))
+                .into());
+            }
+            // SAFETY: the handle is that of a communicator of mpi4py, whose MPI says the same of itself and has handles
+            // of the same size, and which is initialised, as a communicator exists.
+            Ok(unsafe { mpi.ranks_of(handle) }?)
+        })?;
+        Ok(Ranks { inner })
+    }
+
+    /// The number of this rank.
+    #[getter]
+    fn rank(&self) -> usize {
+        self.inner.rank()
+    }
+
+    /// The number of ranks.
+    #[getter]
+    fn size(&self) -> usize {
+        self.inner.size()
+    }
+
+    /// What connects them.
+    #[getter]
+    fn description(&self) -> String {
+        self.inner.communicator().description()
+    }
+
+    /// The number of this rank's host. Collective.
+    fn host(&self, py: Python<'_>) -> PyResult<usize> {
+        detached(py, || Ok(self.inner.hosts()?.of(self.inner.rank())))
+    }
+
+    /// What every rank gives as `mine`, as far as it fits into a kilobyte. Collective.
+    fn gather_text(&self, py: Python<'_>, mine: &str) -> PyResult<Vec<String>> {
+        detached(py, || Ok(self.inner.gather_text(mine)?))
+    }
+
+    /// Tells the other ranks, at their next collective call, that this one failed.
+    fn fail(&self, py: Python<'_>, words: String) {
+        py.detach(|| tell(&self.inner, words));
+    }
+
+    /// Raises what another rank fails with. Collective.
+    fn check(&self, py: Python<'_>) -> PyResult<()> {
+        detached(py, || Ok(self.inner.together(Ok::<_, Error>(()))?))
+    }
+}
+
+fn tell(ranks: &gustav_mpi::Ranks, words: String) {
+    // The words come back, or an error of communication; the caller has an error of its own already.
+    let _: Result<(), Words> = ranks.together(Err(Words(words)));
+}
+
+/// `mine`, which the other ranks hear of if it is an error of Python: it was found before they were asked for anything.
+/// Errors of the library are known to all.
+///
+/// # Errors
+/// Those of `mine`.
+pub fn told<R, E: Into<Fault>>(ranks: &gustav_mpi::Ranks, mine: Result<R, E>) -> Result<R, Fault> {
+    let mine = mine.map_err(E::into);
+    if let Err(Fault::Python(e)) = &mine {
+        let words = e.to_string();
+        match Python::try_attach(|py| py.detach(|| tell(ranks, words.clone()))) {
+            Some(()) => {}
+            None => tell(ranks, words),
+        }
+    }
+    mine
+}
+
+/// A partition of so many rows.
+///
+/// # Errors
+/// `ValueError` for counts that do not fit the ranks.
+pub fn partition(
+    ranks: &gustav_mpi::Ranks,
+    what: &str,
+    rows: usize,
+    counts: Option<Vec<usize>>,
+) -> Result<gustav_mpi::Partition, Fault> {
+    let Some(counts) = counts else {
+        return Ok(gustav_mpi::Partition::even(rows, ranks.size()));
+    };
+    let sum: u128 = counts.iter().map(|c| *c as u128).sum();
+    if (counts.len(), sum) != (ranks.size(), rows as u128) {
+        return Err(PyValueError::new_err(format!(
+            "{what}: expected {} numbers whose sum is {rows}, found {} with the sum {sum}",
+            ranks.size(),
+            counts.len()
+        ))
+        .into());
+    }
+    Ok(gustav_mpi::Partition::of_counts(&counts)?)
+}

@@ -1,0 +1,148 @@
+"""Sparse matrices and patterns whose rows are spread over ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from .. import _device, _families, _gustav, _operands
+from ._ranks import Ranks, expect_ranks
+
+
+class DistPattern:
+    """A pattern of which every rank has consecutive rows, and knows of every column which rank has it: the rank that
+    has row j of a dense B, element j of x, and row j of a product with the transpose. Making it is collective.
+
+    Parameters
+    ----------
+    ranks : Ranks
+    local : sparse matrix, or (indptr, indices, data, shape)
+        The rows of this rank, over all columns; rank 0 has the first rows, and so on. Its values are not read, and
+        ``data`` may be ``None``. The arrays are copied.
+    columns : sequence of int, optional
+        How many columns every rank has; where not given as many as rows, for a square matrix, else evenly.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        Rows and columns over all ranks.
+    nnz, local_nnz : int
+        Nonzeros over all ranks, and of this one.
+    row_offsets, column_offsets : list of int
+        First rows and columns of the ranks, and behind them their number.
+    """
+
+    def __init__(self, ranks: Ranks, local: Any, columns: Sequence[int] | None = None) -> None:
+        self.ranks = expect_ranks(ranks)
+        with self.ranks._preparing():
+            operand = _in_host_memory("local", local)
+            rows, width = operand.shape
+            counts = None if columns is None else [int(n) for n in columns]
+        if counts is None:
+            counts = _like_rows(self.ranks, rows, width)
+        self._begin(_gustav.DistPattern(self.ranks._native, operand.pattern, counts))
+
+    def _begin(self, native: _gustav.DistPattern) -> None:
+        self._native = native
+        self.shape: tuple[int, int] = native.shape
+        self.nnz, self.local_nnz = native.nnz, native.local_nnz
+        self.row_offsets, self.column_offsets = native.row_offsets, native.column_offsets
+        rank = self.ranks.rank
+        self.local_rows = self.row_offsets[rank + 1] - self.row_offsets[rank]
+        self.local_columns = self.column_offsets[rank + 1] - self.column_offsets[rank]
+        self._plans: dict[tuple[Any, ...], Any] = {}
+
+    @classmethod
+    def _of_native(cls, ranks: Ranks, native: _gustav.DistPattern) -> DistPattern:
+        pattern = cls.__new__(cls)
+        pattern.ranks = ranks
+        pattern._begin(native)
+        return pattern
+
+    def __repr__(self) -> str:
+        rows, columns = self.shape
+        return f"DistPattern({rows} x {columns}, {self.nnz} nonzeros, {self.local_nnz} on {self.ranks!r})"
+
+
+class DistCsr:
+    """A sparse matrix of which every rank has consecutive rows: a pattern, and the values of this rank. Making it is
+    collective.
+
+    Parameters
+    ----------
+    ranks, local, columns
+        As of :class:`DistPattern`; values are those of `local`, in place where its arrays are in the order of rows.
+
+    Attributes
+    ----------
+    pattern : DistPattern
+    data : array
+        Values of this rank, which may change under the pattern.
+    """
+
+    def __init__(self, ranks: Ranks, local: Any, columns: Sequence[int] | None = None) -> None:
+        ranks = expect_ranks(ranks)
+        with ranks._preparing():
+            operand = _in_host_memory("local", local)
+            if operand.data is None:
+                raise TypeError("local: a matrix with values is taken; gustav.mpi.DistPattern takes one without")
+        arrays = (operand.indptr, operand.indices, operand.data, operand.shape)
+        self.pattern = DistPattern(ranks, arrays, columns)
+        self.data = operand.data
+        self._like = operand.like
+
+    @classmethod
+    def _of(cls, pattern: DistPattern, data: Any, like: Any) -> DistCsr:
+        matrix = cls.__new__(cls)
+        matrix.pattern, matrix.data, matrix._like = pattern, data, like
+        return matrix
+
+    @property
+    def ranks(self) -> Ranks:
+        """The ranks."""
+        return self.pattern.ranks
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns over all ranks."""
+        return self.pattern.shape
+
+    @property
+    def nnz(self) -> int:
+        """Nonzeros over all ranks."""
+        return self.pattern.nnz
+
+    def local(self) -> Any:
+        """The rows of this rank, over all columns, in CSR of the library that the matrix was made of."""
+        native = self.pattern._native
+        indptr, indices = (_families.of_block(block, self.data) for block in (native.indptr, native.indices))
+        shape = (self.pattern.local_rows, self.shape[1])
+        return _operands._made(self._like, indptr, indices, self.data, shape, False)
+
+    def __repr__(self) -> str:
+        return f"DistCsr of {_families.dtype_name(self.data)}, {self.pattern!r}"
+
+
+def _in_host_memory(name: str, a: Any) -> _operands.Operand:
+    operand = _operands.of(name, a).in_csr()
+    for array in (operand.indptr, operand.indices, operand.data):
+        if array is not None:
+            on_host(name, array)
+    return operand
+
+
+def on_host(name: str, array: Any) -> None:
+    """Refuses an array in the memory of a GPU."""
+    if _device.number(array) is not None:
+        raise NotImplementedError(
+            f"{name}: ranks multiply in host memory, and this array is on a GPU; nearest that works: its copy there, "
+            "x.cpu() of PyTorch or cupy.asnumpy(x), or gustav.torch on one GPU"
+        )
+
+
+def _like_rows(ranks: Ranks, rows: int, width: int) -> list[int] | None:
+    """As many columns of every rank as it has rows, where both are as many."""
+    # A rank that failed before is not there to say how many.
+    ranks._native.check()
+    counts = [int(text) for text in ranks._native.gather_text(str(rows))]
+    return counts if sum(counts) == width else None

@@ -1,0 +1,252 @@
+"""Plans over ranks: indices are exchanged once, a product is executed any number of times."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import _families, _gustav
+from ._matrix import DistCsr, DistPattern, on_host
+
+
+def in_rows(name: str, array: Any, shape: tuple[int, ...]) -> Any:
+    """`array` in host memory in rows, a copy if it is not, of this shape."""
+    array = _families.checked(name, array)
+    on_host(name, array)
+    if tuple(array.shape) != shape:
+        raise ValueError(f"{name}: expected the shape {shape} on this rank, found {tuple(array.shape)}")
+    if len(shape) == 1:
+        return array
+    torch = _families.torch_of(array)
+    if torch is not None:
+        return array.contiguous()
+    return _families.namespace(array).ascontiguousarray(array) if hasattr(array, "flags") else array
+
+
+def to_write(name: str, array: Any, shape: tuple[int, ...]) -> Any:
+    """`array`, which is written, of this shape."""
+    array = _families.writable(name, array)
+    on_host(name, array)
+    if tuple(array.shape) != shape:
+        raise ValueError(f"{name}: expected the shape {shape} on this rank, found {tuple(array.shape)}")
+    return array
+
+
+def pattern_of(a: DistCsr | DistPattern) -> DistPattern:
+    """The pattern of a matrix, or a pattern."""
+    if isinstance(a, DistCsr):
+        return a.pattern
+    if isinstance(a, DistPattern):
+        return a
+    raise TypeError(f"a: {type(a).__name__} is not taken; gustav.mpi.DistCsr and DistPattern are")
+
+
+class SpmmPlan:
+    """A sparse × dense product over ranks; :func:`plan_spmm` makes it.
+
+    Attributes
+    ----------
+    sent_bytes, messages : int
+        What all ranks send in one execution.
+    workspace_bytes : int
+        Bytes that the plan holds on this rank.
+    """
+
+    def __init__(
+        self,
+        pattern: DistPattern,
+        columns: int,
+        dtype: str,
+        calls: int,
+        transpose: bool,
+        semiring: str,
+        deterministic: bool,
+        threads: int | None,
+        communication: str,
+    ) -> None:
+        threads = pattern.ranks.threads if threads is None else threads
+        self._native = _gustav.DistSpmmPlan(
+            pattern._native, columns, dtype, calls, transpose, semiring, deterministic, threads, communication
+        )
+        self._pattern, self._columns = pattern, columns
+        of_rows, of_columns = pattern.local_rows, pattern.local_columns
+        self._rows_of_b, self._rows_of_c = (of_rows, of_columns) if transpose else (of_columns, of_rows)
+        self.sent_bytes: int = self._native.sent_bytes
+        self.messages: int = self._native.messages
+        self.workspace_bytes: int = self._native.workspace_bytes
+
+    def execute(
+        self, values: Any, b: Any, out: Any = None, alpha: float | None = None, beta: float | None = None
+    ) -> Any:
+        """``alpha * op(A) @ b + beta * out``, of this rank's values and rows. Collective.
+
+        Parameters
+        ----------
+        values : array, nonzeros of this rank
+        b : array, rows of B that this rank has × columns, or a vector where columns is 1
+        out : array, optional
+            Where this rank's rows of the product are written.
+        alpha, beta : number, optional
+            The one and the zero of the semiring where not given.
+
+        Returns
+        -------
+        array
+            `out`, or a new one of the library of `b`.
+        """
+        with self._pattern.ranks._preparing():
+            tail = () if len(getattr(b, "shape", ())) == 1 and self._columns == 1 else (self._columns,)
+            b = in_rows("b", b, (self._rows_of_b, *tail))
+            values = in_rows("values", values, (self._pattern.local_nnz,))
+            shape = (self._rows_of_c, *tail)
+            if out is None and beta is not None:
+                raise ValueError("beta: it needs an out that it multiplies")
+            result = _families.empty(b, shape) if out is None else to_write("out", out, shape)
+        self._native.execute_into(values, b, result, alpha, beta)
+        return result if out is not None else _families.give_back(b, result)
+
+    def explain(self) -> str:
+        """What is computed, what ranks send, and how work is balanced."""
+        return self._native.explain()
+
+
+class SddmmPlan:
+    """A product at the nonzeros of a pattern over ranks; :func:`plan_sddmm` makes it.
+
+    Attributes
+    ----------
+    sent_bytes : int
+        Bytes that all ranks send in one execution.
+    """
+
+    def __init__(self, pattern: DistPattern, depth: int, dtype: str, calls: int, threads: int | None) -> None:
+        threads = pattern.ranks.threads if threads is None else threads
+        self._native = _gustav.DistSddmmPlan(pattern._native, depth, dtype, calls, threads)
+        self._pattern, self._depth = pattern, depth
+        self.sent_bytes: int = self._native.sent_bytes
+
+    def execute(
+        self, x: Any, y: Any, out: Any = None, alpha: float | None = None, beta: float | None = None
+    ) -> Any:
+        """``alpha * (x @ y.T) + beta * out`` at the nonzeros of this rank. Collective.
+
+        Parameters
+        ----------
+        x : array, rows of this rank × depth
+        y : array, columns of this rank × depth
+        out : array, nonzeros of this rank, optional
+        alpha, beta : number, optional
+            One and zero where not given.
+        """
+        with self._pattern.ranks._preparing():
+            x = in_rows("x", x, (self._pattern.local_rows, self._depth))
+            y = in_rows("y", y, (self._pattern.local_columns, self._depth))
+            if out is None and beta is not None:
+                raise ValueError("beta: it needs an out that it multiplies")
+            shape = (self._pattern.local_nnz,)
+            result = _families.empty(x, shape) if out is None else to_write("out", out, shape)
+        self._native.execute_into(x, y, result, alpha, beta)
+        return result if out is not None else _families.give_back(x, result)
+
+    def explain(self) -> str:
+        """What is computed, what ranks send, and how work is balanced."""
+        return self._native.explain()
+
+
+class SpgemmPlan:
+    """A sparse × sparse product over ranks; :func:`plan_spgemm` makes it.
+
+    Attributes
+    ----------
+    sent_bytes : int
+        Bytes that all ranks send in one execution.
+    """
+
+    def __init__(
+        self, a: DistPattern, b: DistPattern, dtype: str, semiring: str, threads: int | None
+    ) -> None:
+        threads = a.ranks.threads if threads is None else threads
+        self._native = _gustav.DistSpgemmPlan(a._native, b._native, dtype, semiring, threads)
+        self._patterns = (a, b)
+        self.sent_bytes: int = self._native.sent_bytes
+
+    def execute(self, a: DistCsr, b: DistCsr, alpha: float | None = None) -> DistCsr:
+        """``alpha * a @ b``, with values of `a` and `b` that the plan was made for. Collective."""
+        ranks = self._patterns[0].ranks
+        with ranks._preparing():
+            for name, matrix, pattern in zip(("a", "b"), (a, b), self._patterns, strict=True):
+                if not isinstance(matrix, DistCsr) or matrix.pattern is not pattern:
+                    raise ValueError(f"{name}: it is not of the pattern that the plan was made for; make a new plan")
+            values = [in_rows(f"values of {n}", m.data, (m.pattern.local_nnz,)) for n, m in (("a", a), ("b", b))]
+        native, block = self._native.execute(*values, alpha)
+        return DistCsr._of(DistPattern._of_native(ranks, native), _families.of_block(block, a.data), a._like)
+
+    def explain(self) -> str:
+        """What is computed, what ranks send, and how work is balanced."""
+        return self._native.explain()
+
+
+def plan_spmm(
+    a: DistCsr | DistPattern,
+    columns: int,
+    *,
+    dtype: Any = None,
+    calls: int = 1000,
+    transpose: bool = False,
+    semiring: str = "plus_times",
+    deterministic: bool = False,
+    threads: int | None = None,
+    communication: str = "cheapest",
+) -> SpmmPlan:
+    """A plan for ``op(a) @ b`` with dense b of so many columns. Collective.
+
+    Parameters
+    ----------
+    a : DistCsr or DistPattern
+    columns : int
+        Columns of b; 1 for vectors too.
+    dtype : optional
+        The type of values and of b; that of `a` where not given.
+    calls : int
+        How often it will be executed, which decides how much planning pays.
+    transpose, semiring, deterministic
+        As of :func:`gustav.spmm`; deterministic for the same number of ranks.
+    threads : int, optional
+        Threads of this rank; those of the ranks where not given.
+    communication : str
+        ``cheapest``, ``rows-of-b`` or ``partial-rows-of-c``: what ranks send each other.
+    """
+    pattern = pattern_of(a)
+    with pattern.ranks._preparing():
+        name = _dtype_of(a, dtype)
+    return SpmmPlan(
+        pattern, columns, name, calls, transpose, semiring, deterministic, threads, communication
+    )
+
+
+def plan_sddmm(
+    a: DistCsr | DistPattern, depth: int, *, dtype: Any = None, calls: int = 1000, threads: int | None = None
+) -> SddmmPlan:
+    """A plan for ``x @ y.T`` at the nonzeros of `a`, for x and y of `depth` columns. Collective."""
+    pattern = pattern_of(a)
+    with pattern.ranks._preparing():
+        name = _dtype_of(a, dtype)
+    return SddmmPlan(pattern, depth, name, calls, threads)
+
+
+def plan_spgemm(
+    a: DistCsr, b: DistCsr, *, semiring: str = "plus_times", threads: int | None = None
+) -> SpgemmPlan:
+    """A plan for ``a @ b``, rows of `b` being where `a` has its columns. Collective."""
+    with a.ranks._preparing():
+        name = _dtype_of(a, None)
+        if _families.dtype_name(b.data) != name:
+            raise TypeError(f"b: its values are {_families.dtype_name(b.data)}, those of a {name}; give both in one type")
+    return SpgemmPlan(a.pattern, b.pattern, name, semiring, threads)
+
+
+def _dtype_of(a: DistCsr | DistPattern, dtype: Any) -> str:
+    if dtype is not None:
+        return _families.dtype_name(dtype)
+    if isinstance(a, DistCsr):
+        return _families.dtype_name(a.data)
+    raise TypeError("dtype: a pattern has no values whose type could be taken; give it")

@@ -1,0 +1,144 @@
+"""Products over ranks in one call. Plans are kept with the pattern, so that a second product exchanges no indices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from .. import _families
+from ._matrix import DistCsr, DistPattern
+from ._plans import SddmmPlan, SpgemmPlan, SpmmPlan, pattern_of, plan_sddmm, plan_spgemm, plan_spmm
+
+# Plans that a pattern keeps.
+_KEPT = 8
+
+
+def kept(pattern: DistPattern, key: tuple[Any, ...], make: Callable[[], Any]) -> Any:
+    """The plan of this key, made if the pattern has none; the oldest goes, which is the same one on every rank."""
+    plan = pattern._plans.get(key)
+    if plan is None:
+        plan = make()
+        if len(pattern._plans) >= _KEPT:
+            del pattern._plans[next(iter(pattern._plans))]
+        pattern._plans[key] = plan
+    return plan
+
+
+def spmm(
+    a: DistCsr,
+    b: Any,
+    *,
+    out: Any = None,
+    alpha: float | None = None,
+    beta: float | None = None,
+    transpose: bool = False,
+    semiring: str = "plus_times",
+    deterministic: bool = False,
+) -> Any:
+    """``alpha * op(a) @ b + beta * out`` over ranks. Collective.
+
+    Parameters
+    ----------
+    a : DistCsr, m × k
+    b : array
+        The rows of B where this rank has columns of `a`, or with `transpose` rows; of the type of `a`.
+    out : array, optional
+        Where this rank's rows of the product are written: where it has rows of `a`, or with `transpose` columns.
+    alpha, beta, transpose, semiring, deterministic
+        As of :func:`gustav.spmm`; deterministic for the same number of ranks.
+
+    Returns
+    -------
+    array
+        `out`, or a new one of the library of `b`.
+    """
+    pattern = pattern_of(a)
+    with pattern.ranks._preparing():
+        columns = _columns("b", b)
+        dtype = _families.dtype_name(a.data)
+    key = ("spmm", columns, dtype, transpose, semiring, deterministic)
+    plan: SpmmPlan = kept(
+        pattern,
+        key,
+        lambda: plan_spmm(a, columns, transpose=transpose, semiring=semiring, deterministic=deterministic),
+    )
+    return plan.execute(a.data, b, out, alpha, beta)
+
+
+def spmv(
+    a: DistCsr,
+    x: Any,
+    *,
+    out: Any = None,
+    alpha: float | None = None,
+    beta: float | None = None,
+    transpose: bool = False,
+    semiring: str = "plus_times",
+    deterministic: bool = False,
+) -> Any:
+    """``alpha * op(a) @ x + beta * out`` with vectors; see :func:`spmm`. Collective."""
+    with pattern_of(a).ranks._preparing():
+        if len(getattr(x, "shape", ())) != 1:
+            raise ValueError("x: expected a vector; spmm takes matrices")
+    return spmm(
+        a,
+        x,
+        out=out,
+        alpha=alpha,
+        beta=beta,
+        transpose=transpose,
+        semiring=semiring,
+        deterministic=deterministic,
+    )
+
+
+def sddmm(
+    a: DistCsr | DistPattern,
+    x: Any,
+    y: Any,
+    *,
+    out: Any = None,
+    alpha: float | None = None,
+    beta: float | None = None,
+) -> Any:
+    """``alpha * (x @ y.T) + beta * out`` at the nonzeros of `a`, of this rank. Collective.
+
+    Parameters
+    ----------
+    a : DistCsr or DistPattern, m × n
+        Its values are not read.
+    x : array, rows of this rank × depth
+    y : array, columns of this rank × depth
+    out : array, nonzeros of this rank, optional
+    alpha, beta : number, optional
+        One and zero where not given.
+    """
+    pattern = pattern_of(a)
+    with pattern.ranks._preparing():
+        if len(getattr(x, "shape", ())) != 2:
+            raise ValueError("x: expected two dimensions")
+        depth, dtype = int(x.shape[1]), _families.dtype_name(x)
+    plan: SddmmPlan = kept(pattern, ("sddmm", depth, dtype), lambda: plan_sddmm(pattern, depth, dtype=dtype))
+    return plan.execute(x, y, out, alpha, beta)
+
+
+def spgemm(a: DistCsr, b: DistCsr, *, alpha: float | None = None, semiring: str = "plus_times") -> DistCsr:
+    """``alpha * a @ b`` over ranks, rows of `b` being where `a` has its columns. Collective.
+
+    Returns
+    -------
+    DistCsr
+        Its rows are where `a` has its rows, its columns where `b` has its columns.
+    """
+    with a.ranks._preparing():
+        dtype = _families.dtype_name(a.data)
+    key = ("spgemm", b.pattern, dtype, semiring)
+    plan: SpgemmPlan = kept(a.pattern, key, lambda: plan_spgemm(a, b, semiring=semiring))
+    return plan.execute(a, b, alpha)
+
+
+def _columns(name: str, array: Any) -> int:
+    shape = getattr(array, "shape", ())
+    if len(shape) not in (1, 2):
+        raise ValueError(f"{name}: expected one or two dimensions, found {len(shape)}")
+    return 1 if len(shape) == 1 else int(shape[1])

@@ -1,0 +1,102 @@
+"""The ranks of a program."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from .. import _gustav
+
+# Variables by which a user says how many threads there are.
+_THREADS = ("GUSTAV_NUM_THREADS", "OMP_NUM_THREADS", "RAYON_NUM_THREADS")
+
+
+class Ranks:
+    """The ranks of a communicator, which is duplicated. Making it is collective.
+
+    Parameters
+    ----------
+    communicator : mpi4py.MPI.Comm, optional
+        An intracommunicator. Without one, all ranks of the job, on the MPI of the process or one that is found, which
+        is initialised if nobody has done so.
+
+    Attributes
+    ----------
+    rank, size : int
+        The number of this rank, and how many there are.
+    threads : int
+        Threads of this rank's products: the cores of its host, divided by the ranks that may run on them, unless
+        ``GUSTAV_NUM_THREADS`` or ``OMP_NUM_THREADS`` says a number. It may be set.
+
+    Raises
+    ------
+    RuntimeError
+        When there is no MPI, or mpi4py uses another one than the process otherwise.
+    """
+
+    def __init__(self, communicator: Any = None) -> None:
+        if communicator is None:
+            native = _gustav.Ranks.world()
+        else:
+            native = _of_mpi4py(communicator)
+        self._begin(native)
+
+    def _begin(self, native: _gustav.Ranks) -> None:
+        self._native = native
+        self.rank = native.rank
+        self.size = native.size
+        self.threads = self._default_threads()
+
+    @classmethod
+    def alone(cls) -> Ranks:
+        """One rank, without an MPI."""
+        ranks = cls.__new__(cls)
+        ranks._begin(_gustav.Ranks.alone())
+        return ranks
+
+    def _default_threads(self) -> int:
+        count = _gustav.get_num_threads()
+        if any(name in os.environ for name in _THREADS):
+            return count
+        cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
+        mine = f"{self._native.host()} {cores}"
+        sharing = self._native.gather_text(mine).count(mine[:1024])
+        return max(1, count // max(1, sharing))
+
+    def __repr__(self) -> str:
+        return f"rank {self.rank} of {self._native.description}"
+
+    @contextmanager
+    def _preparing(self) -> Iterator[None]:
+        """Work before a collective call: the other ranks hear of an exception in it, and do not wait."""
+        try:
+            yield
+        except Exception as e:
+            self._native.fail(f"{type(e).__name__}: {e}")
+            raise
+
+
+def _of_mpi4py(communicator: Any) -> _gustav.Ranks:
+    if not type(communicator).__module__.startswith("mpi4py"):
+        raise TypeError(
+            f"communicator: {type(communicator).__name__} is not taken; one of mpi4py.MPI is, such as COMM_WORLD, "
+            "or none for all ranks of the job"
+        )
+    from mpi4py import MPI
+
+    if communicator == MPI.COMM_NULL or communicator.is_inter:
+        raise ValueError("communicator: a null or an inter-communicator is not taken; an intracommunicator is")
+    size = MPI._sizeof(communicator)
+    kind = {4: ctypes.c_uint32, 8: ctypes.c_uint64}[size]
+    handle = kind.from_address(MPI._addressof(communicator)).value
+    return _gustav.Ranks.of(handle, size, MPI.Get_library_version())
+
+
+def expect_ranks(ranks: Any) -> Ranks:
+    """`ranks`, or the error that says how to make them."""
+    if isinstance(ranks, Ranks):
+        return ranks
+    raise TypeError(f"ranks: {type(ranks).__name__} is not taken; gustav.mpi.Ranks(communicator) is, made once")

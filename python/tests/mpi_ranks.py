@@ -1,0 +1,202 @@
+"""What the ranks of a job do, which test_mpi.py starts: the name of a function here is the argument."""
+
+import importlib.util
+import sys
+from pathlib import Path
+
+import gustav.mpi as gm
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from mpi4py import MPI
+
+COMM = MPI.COMM_WORLD
+RANK, SIZE = COMM.rank, COMM.size
+
+
+def parts(total, uneven=True):
+    """First rows of the ranks: in turns none, some and many."""
+    weights = np.array([(r * 2 + 1) % 4 if uneven else 1 for r in range(SIZE)])
+    weights[-1] += weights.sum() == 0
+    return [0, *np.cumsum(weights) * total // weights.sum()]
+
+
+def mine(array, offsets):
+    return array[offsets[RANK] : offsets[RANK + 1]]
+
+
+def whole(local):
+    return np.concatenate(COMM.allgather(np.asarray(local)))
+
+
+def matrix(rows, columns, dtype, rng):
+    """A matrix of small integers, whose products are exact."""
+    a = sp.random_array((rows, columns), density=0.1, format="csr", rng=rng, dtype=np.float64)
+    a.data[:] = rng.integers(1, 5, a.nnz)
+    return a.astype(dtype)
+
+
+def products():
+    ranks = gm.Ranks(COMM)
+    assert (ranks.rank, ranks.size, ranks.threads >= 1) == (RANK, SIZE, True)
+    rng = np.random.default_rng(0)
+    for dtype in ("float64", "float32", "int64"):
+        a = matrix(101, 73, dtype, rng)
+        b = matrix(73, 40, dtype, rng)
+        rows, columns = parts(101), parts(73)
+        local = gm.DistCsr(ranks, mine(a, rows), np.diff(columns))
+        assert (local.shape, local.nnz) == (a.shape, a.nnz)
+        assert (local.local() != mine(a, rows)).nnz == 0
+        x = rng.integers(-4, 5, (73, 6)).astype(dtype)
+        y = gm.spmm(local, mine(x, columns))
+        assert y.dtype == dtype
+        assert np.array_equal(whole(y), a @ x)
+        # In columns, with factors, into an array.
+        out = np.ones_like(y)
+        gm.spmm(local, np.asfortranarray(mine(x, columns)), out=out, alpha=2, beta=3)
+        assert np.array_equal(whole(out), 2 * (a @ x) + 3)
+        t = rng.integers(-4, 5, (101, 3)).astype(dtype)
+        assert np.array_equal(whole(gm.spmm(local, mine(t, rows), transpose=True)), a.T @ t)
+        assert np.array_equal(whole(gm.spmv(local, mine(x[:, 0], columns))), a @ x[:, 0])
+        z = rng.integers(-4, 5, (101, 6)).astype(dtype)
+        entries = gm.sddmm(local, mine(z, rows), mine(x, columns))
+        row, column = a.tocoo().coords
+        assert np.array_equal(whole(entries), (z[row] * x[column]).sum(1))
+        c = gm.spgemm(local, gm.DistCsr(ranks, mine(b, columns)))
+        assert c.shape == (101, 40)
+        assert np.array_equal(whole(c.local().toarray()), (a @ b).toarray())
+        plan = gm.plan_spmm(local, 6, communication="rows-of-b")
+        assert (plan.sent_bytes == 0) == (SIZE == 1)
+        assert "sent" in plan.explain()
+        assert np.array_equal(whole(plan.execute(2 * local.data, mine(x, columns))), 2 * (a @ x))
+
+
+def communicators():
+    """Ranks of another communicator, in the other order."""
+    comm = COMM.Split(RANK % 2, -RANK)
+    ranks = gm.Ranks(comm)
+    assert (ranks.rank, ranks.size) == (comm.rank, comm.size)
+    rows = sp.csr_array(np.full((1, comm.size), comm.rank + 1.0))
+    y = gm.spmv(gm.DistCsr(ranks, rows), np.array([1.0]))
+    assert y == [(comm.rank + 1.0) * comm.size]
+    with pytest.raises(TypeError, match="mpi4py"):
+        gm.Ranks(3)
+
+
+def gradients():
+    import gustav.mpi.torch as gmt
+    import torch
+
+    generator = torch.Generator().manual_seed(0)
+    make = {"generator": generator, "dtype": torch.float64}
+    dense = torch.rand((31, 23), **make) * (torch.rand((31, 23), **make) < 0.3)
+    rows, columns = parts(31), parts(23)
+    pattern = gm.DistPattern(gm.Ranks(COMM), mine(dense, rows).to_sparse_csr(), np.diff(columns))
+    x, z = torch.rand((23, 4), **make), torch.rand((31, 4), **make)
+
+    def leaf(tensor):
+        return tensor.detach().clone().requires_grad_()
+
+    def together(x, dense, z):
+        """A loss of every function, of dense tensors."""
+        stored = dense != 0
+        scores = (z @ x.T) * stored
+        return ((dense @ x) ** 2).sum() + ((dense.T @ z) ** 3).sum() + ((scores @ x) * z).sum()
+
+    all_x, all_dense, all_z = leaf(x), leaf(dense), leaf(z)
+    together(all_x, all_dense, all_z).backward()
+    local_x, local_z = leaf(mine(x, columns)), leaf(mine(z, rows))
+    local = mine(dense, rows)
+    values = leaf(local[local != 0])
+    loss = (gmt.spmm(pattern, values, local_x) ** 2).sum()
+    loss = loss + (gmt.spmm(pattern, values, local_z, transpose=True) ** 3).sum()
+    scores = gmt.sddmm(pattern, local_z, local_x)
+    loss = loss + (gmt.spmm(pattern, scores, local_x) * local_z).sum()
+    loss.backward()
+    for found, expected in (
+        (local_x, mine(all_x.grad, columns)),
+        (local_z, mine(all_z.grad, rows)),
+        (values, mine(all_dense.grad, rows)[local != 0]),
+    ):
+        torch.testing.assert_close(found.grad, expected, rtol=1e-12, atol=1e-12)
+    # Without values, a vector, and nothing to give a gradient to.
+    ones = (dense != 0).double()
+    torch.testing.assert_close(gmt.spmm(pattern, None, mine(x[:, 0], columns)), mine(ones @ x[:, 0], rows))
+
+
+def errors():
+    """What is wrong on one rank is an error on every rank, and the next product is right."""
+    ranks = gm.Ranks(COMM)
+    rows = sp.csr_array(np.full((2, 2 * SIZE), 1.0))
+    wrong = RANK == SIZE - 1
+    culprit = f"rank {SIZE - 1}"
+    a = gm.DistCsr(ranks, rows)
+    right = np.ones((2, 3))
+    cases = [
+        (lambda: gm.spmm(a, np.ones((3, 3)) if wrong else right), "expected the shape"),
+        (lambda: gm.spmm(a, np.ones((2, 3), np.float32) if wrong else right), "float32"),
+        (lambda: gm.spmm(a, [1.0] if wrong else right), "b: "),
+        (lambda: gm.spmm(a, right, alpha="x" if wrong else None), ""),
+        (lambda: gm.DistCsr(ranks, "nothing" if wrong else rows), "not taken"),
+        (lambda: gm.DistCsr(ranks, sp.csr_array((3, 7)) if wrong else rows, [2] * SIZE), "columns"),
+        (lambda: gm.plan_spmm(a, 4, dtype="complex64" if wrong else "float64"), "complex64"),
+        (lambda: gm.plan_spmm(a, 4, semiring="no" if wrong else "plus_times"), "semiring"),
+    ]
+    for call, words in cases:
+        with pytest.raises(Exception, match=words) as caught:
+            call()
+        if not wrong:
+            assert culprit in str(caught.value), caught.value
+        assert np.array_equal(gm.spmm(a, right), np.full((2, 3), 2.0 * SIZE))
+    with pytest.raises(ValueError, match="columns of the dense matrix"):
+        gm.plan_spmm(a, 4 + wrong)
+    with pytest.raises(TypeError, match="made once"):
+        gm.DistCsr(COMM, rows)
+
+
+def gpu():
+    """An array that says it is on a GPU."""
+
+    class OnGpu:
+        shape = (2, 3)
+        dtype = np.dtype("float64")
+
+        def __dlpack_device__(self):
+            return (2, 0)
+
+        def __dlpack__(self, **_):
+            raise AssertionError("nobody reads it")
+
+    a = gm.DistCsr(gm.Ranks(COMM), sp.csr_array(np.ones((2, 2 * SIZE))))
+    with pytest.raises(NotImplementedError, match="nearest that works"):
+        gm.spmm(a, OnGpu())
+
+
+def another_mpi():
+    """mpi4py of another MPI than the process's."""
+    version = MPI.Get_library_version
+    MPI.Get_library_version = lambda: "Another MPI 1.0"
+    with pytest.raises(RuntimeError, match="mpi4py uses Another MPI 1.0 .* gustav found"):
+        gm.Ranks(COMM)
+    MPI.Get_library_version = version
+
+
+def losses():
+    """The losses of the example, by rank 0, in full."""
+    import torch
+
+    path = Path(__file__).parents[1] / "examples" / "gcn_mpi.py"
+    spec = importlib.util.spec_from_file_location("gcn_mpi", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    for dtype in (torch.float64, torch.float32):
+        found = module.train(COMM, dtype, nodes=300, epochs=12)
+        if RANK == 0:
+            print(*found)
+
+
+if __name__ == "__main__":
+    globals()[sys.argv[1]]()
+    COMM.Barrier()
+    if RANK == 0:
+        print("done")

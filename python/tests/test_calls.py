@@ -1,0 +1,137 @@
+"""Eager calls skip PyTorch's dispatcher: what has to see them sees them, and both ways give the same."""
+
+import pytest
+import torch
+from tensors import DEVICES, made, random
+from torch.utils._python_dispatch import TorchDispatchMode
+
+import gustav.torch as gt
+
+
+class Seen(TorchDispatchMode):
+    """The operators of the package that are called within it."""
+
+    def __init__(self):
+        super().__init__()
+        self.names = set()
+
+    def __torch_dispatch__(self, function, types, arguments=(), options=None):
+        if function.namespace == "gustav":
+            self.names.add(function._opname)
+        return function(*arguments, **(options or {}))
+
+
+@pytest.fixture(autouse=True, params=DEVICES)
+def device(request):
+    """Each test on each device; not within `torch.device`, which is a mode."""
+    global P, V, X, CALLS
+    with torch.device(request.param):
+        P, V, _ = made(7, 5)
+        square, u, _ = made(5, 5)
+        X, z, s = random(5, 3), random(7, 3), random(P.nnz)
+        q, k = random(7, 2, 3), random(5, 2, 3)
+    CALLS = {
+        "spmm": (lambda: gt.spmm(P, V, X), (V, X)),
+        "spmm of the transpose": (lambda: gt.spmm(P, V, z, transpose=True), (V, z)),
+        "spmm mean of ones": (lambda: gt.spmm(P, None, X, reduce="mean"), (X,)),
+        "spmm max": (lambda: gt.spmm(P, V, X, reduce="max"), (V, X)),
+        "sddmm": (lambda: gt.sddmm(P, z, X), (z, X)),
+        "softmax": (lambda: gt.softmax(P, s), (s,)),
+        "attention": (lambda: gt.attention(P, q, k, k, bias=s), (q, k, s)),
+        "spgemm": (lambda: gt.spgemm(P, V, square, u)[1], (V, u)),
+    }
+    yield request.param
+
+
+NAMES = (
+    "spmm",
+    "spmm of the transpose",
+    "spmm mean of ones",
+    "spmm max",
+    "sddmm",
+    "softmax",
+    "attention",
+    "spgemm",
+)
+
+
+def gradients(call, inputs):
+    """The result, its gradients, and theirs."""
+    y = call()
+    first = torch.autograd.grad(y.square().sum(), inputs, create_graph=True)
+    second = torch.autograd.grad(sum(g.square().sum() for g in first), inputs)
+    return y, *first, *second
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_both_ways_give_the_same(name):
+    call, inputs = CALLS[name]
+    direct = gradients(call, inputs)
+    with Seen() as seen:
+        registered = gradients(call, inputs)
+    assert seen.names
+    for one, two in zip(direct, registered, strict=True):
+        torch.testing.assert_close(one, two, rtol=0.0, atol=0.0)
+    with torch.no_grad():
+        torch.testing.assert_close(call(), direct[0].detach(), rtol=0.0, atol=0.0)
+    assert direct[0].requires_grad and not call().detach().requires_grad
+
+
+def test_inference_mode():
+    expected = gt.spmm(P, V, X).detach()
+    with torch.inference_mode():
+        y = gt.spmm(P, V, X)
+        assert y.is_inference()
+        torch.testing.assert_close(y, expected)
+        torch.testing.assert_close(gt.spmm(P, V.clone(), X.clone()), expected)
+
+
+def test_profilers_see_operators():
+    with torch.profiler.profile() as profile:
+        gt.spmm(P, V, X)
+    assert "gustav::spmm" in {event.name for event in profile.events()}
+
+
+def test_tensors_that_are_more_than_their_memory():
+    values, x = V.detach(), X.detach()
+    negative = torch.complex(x, x).conj().imag
+    assert negative.is_neg()
+    torch.testing.assert_close(gt.spmm(P, values, negative), gt.spmm(P, values, -x))
+    zero = torch._efficientzerotensor(x.shape, dtype=x.dtype, device=x.device)
+    assert not gt.spmm(P, values, zero).any()
+    with pytest.raises(NotImplementedError):
+        gt.spmm(P, values, x.to_sparse_csr())
+
+
+class Named(torch.Tensor):
+    """A tensor of a class of the program's."""
+
+
+def test_tensors_of_other_classes_stay_what_they_are():
+    x = X.detach().as_subclass(Named)
+    y = gt.spmm(P, V.detach(), x)
+    assert type(y) is Named
+    torch.testing.assert_close(y.as_subclass(torch.Tensor), gt.spmm(P, V.detach(), X.detach()))
+    parameter = torch.nn.Parameter(X.detach())
+    gt.spmm(P, V.detach(), parameter).sum().backward()
+    assert parameter.grad.shape == X.shape
+
+
+@pytest.mark.filterwarnings("ignore:There is a performance drop:UserWarning")
+def test_transforms_that_take_operators_apart():
+    found = torch.vmap(lambda x: gt.spmm(P, V.detach(), x))(X.detach().T)
+    torch.testing.assert_close(found.T, gt.spmm(P, V.detach(), X.detach()))
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit:FutureWarning", "ignore:.*torch.jit:DeprecationWarning")
+@pytest.mark.filterwarnings("ignore::torch.jit.TracerWarning")
+def test_a_traced_function_has_the_operator():
+    values, x = V.detach(), X.detach()
+    traced = torch.jit.trace(lambda x: gt.spmm(P, values, x), x, check_trace=False)
+    assert "gustav::spmm" in str(traced.graph)
+    torch.testing.assert_close(traced(2 * x), gt.spmm(P, values, 2 * x))
+
+
+def test_a_call_below_autograd_records_nothing():
+    with torch._C._AutoDispatchBelowAutograd():
+        assert not gt.spmm(P, V, X).requires_grad

@@ -1,0 +1,58 @@
+"""Products over the ranks of MPI jobs, which mpi_ranks.py are; jobs that take more than two minutes hang."""
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+HERE = Path(__file__).parent
+LIMIT = 120
+
+
+def job(ranks, role):
+    """What rank 0 prints, line by line."""
+    beside = Path(sys.executable).with_name("mpiexec")
+    launcher = str(beside) if beside.exists() else shutil.which("mpiexec")
+    assert launcher is not None, "mpiexec is needed, as of pip install mpich"
+    environment = {
+        **os.environ,
+        "OMPI_ALLOW_RUN_AS_ROOT": "1",
+        "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
+        "OMPI_MCA_rmaps_base_oversubscribe": "1",
+        "PYTHONPATH": os.pathsep.join(filter(None, [str(HERE.parent), os.environ.get("PYTHONPATH")])),
+    }
+    # An exception that nobody catches ends the job.
+    line = [launcher, "-n", str(ranks), sys.executable, "-m", "mpi4py", str(HERE / "mpi_ranks.py"), role]
+    done = subprocess.run(line, capture_output=True, text=True, timeout=LIMIT, env=environment, check=False)
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert lines[-1] == "done", done.stdout
+    return lines[:-1]
+
+
+@pytest.mark.parametrize("ranks", [1, 2, 4])
+def test_products_are_those_of_scipy(ranks):
+    job(ranks, "products")
+
+
+@pytest.mark.parametrize("ranks", [1, 3])
+def test_gradients_are_those_of_dense_matrices(ranks):
+    job(ranks, "gradients")
+
+
+@pytest.mark.parametrize("role", ["communicators", "errors", "gpu", "another_mpi"])
+def test_ranks(role):
+    job(3, role)
+
+
+def test_losses_of_a_gcn_are_those_of_one_rank():
+    one, four = (np.array([line.split() for line in job(n, "losses")], float) for n in (1, 4))
+    assert one.shape == four.shape == (2, 12)
+    in_f64, in_f32 = np.abs(four / one - 1).max(1)
+    assert in_f64 < 1e-11
+    assert in_f32 < 1e-5
+    assert (one[:, -1] < 0.5 * one[:, 0]).all()
