@@ -193,12 +193,16 @@ pub fn pack<T: Scalar>(b: &DenseView<'_, T>, rows: &[u32], to: &mut [T]) {
     if n == 0 {
         return;
     }
-    parallel::chunks_mut(to, n, |k, to| {
-        let row = rows[k] as usize;
-        match b.layout() {
-            Layout::RowMajor => to.copy_from_slice(b.line(row)),
-            Layout::ColumnMajor => {
-                to.iter_mut().enumerate().for_each(|(j, to)| *to = b.get(row, j))
+    // A row may be a single value, and a task costs more than copying that.
+    let task = (TASK / n).max(1);
+    parallel::chunks_mut(to, task * n, |k, to| {
+        for (to, row) in to.chunks_exact_mut(n).zip(&rows[k * task..]) {
+            let row = *row as usize;
+            match b.layout() {
+                Layout::RowMajor => to.copy_from_slice(b.line(row)),
+                Layout::ColumnMajor => {
+                    to.iter_mut().enumerate().for_each(|(j, to)| *to = b.get(row, j))
+                }
             }
         }
     });

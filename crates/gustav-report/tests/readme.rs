@@ -1,7 +1,7 @@
-//! The tables and the picture of the README are those that the records give. With
+//! The tables and the picture of the README, and the tables of docs/mpi.md, are those that the records give. With
 //! `GUSTAV_WRITE_README` set the tests write them first.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -222,16 +222,117 @@ fn writes() -> bool {
     std::env::var_os("GUSTAV_WRITE_README").is_some()
 }
 
+/// A file of comma-separated values: rows by the names of their columns.
+fn rows_of_csv(name: &str) -> Vec<HashMap<String, String>> {
+    let text = fs::read_to_string(root().join("bench/records").join(name)).unwrap();
+    let mut lines = text.lines().map(|line| line.split(',').map(str::to_owned));
+    let names: Vec<String> = lines.next().unwrap().collect();
+    lines.map(|line| names.iter().cloned().zip(line).collect()).collect()
+}
+
+fn number(row: &HashMap<String, String>, name: &str) -> f64 {
+    row[name].parse().unwrap_or_else(|_| panic!("{name} in {row:?}"))
+}
+
+/// Products over two ranks beside PETSc's, as `bench/mpi_speed.py` recorded them.
+fn ranks_beside_petsc() -> String {
+    let rows = rows_of_csv("mpi-speed.csv");
+    assert!(rows.iter().all(|row| row["status"] == "ok"), "a result was wrong");
+    let mut out = String::new();
+    writeln!(
+        out,
+        "| matrices | product | cases | geomean | worst | best | bytes, geomean | most |"
+    )
+    .unwrap();
+    writeln!(out, "|---|---|---|---|---|---|---|---|").unwrap();
+    for (folder, words) in [("corpus2", "unseen"), ("corpus", "seen")] {
+        for operation in ["spmv", "spmm"] {
+            let here: Vec<_> = rows
+                .iter()
+                .filter(|row| row["folder"] == folder && row["operation"] == operation)
+                .collect();
+            let times: Vec<_> = here.iter().map(|row| number(row, "ratio")).collect();
+            // Nothing is sent where no rank needs anything.
+            let sent = here.iter().filter(|row| number(row, "petsc_bytes") > 0.0);
+            let bytes = sent.map(|row| number(row, "gustav_bytes") / number(row, "petsc_bytes"));
+            let bytes: Vec<_> = bytes.collect();
+            let (Some(times), Some(bytes)) = (Ratios::of(&times), Ratios::of(&bytes)) else {
+                continue;
+            };
+            writeln!(
+                out,
+                "| {words} | {operation} | {} | {:.2} | {:.2} | {:.2} | {:.2} | {:.2} |",
+                times.count, times.geomean, times.worst, times.best, bytes.geomean, bytes.best
+            )
+            .unwrap();
+        }
+    }
+    out
+}
+
+/// Bytes of ranks that were counted, as `gustav plan --mpi-ranks` did: shares of sending all of B to all.
+fn ranks_counted() -> String {
+    const WAYS: [&str; 4] = ["1.5D", "rows-of-b", "partial-rows-of-c", "cheapest"];
+    let rows = rows_of_csv("mpi-volumes.csv");
+    let mut out = String::new();
+    writeln!(out, "| matrices | ranks | cases | 1.5D | rows of B | partial rows of C | cheapest | to rows of B | balance | of bytes |").unwrap();
+    writeln!(out, "|---|---|---|---|---|---|---|---|---|---|").unwrap();
+    for (folder, words) in [("corpus2", "unseen"), ("corpus", "seen"), ("generated", "generated")] {
+        for ranks in ["4", "16", "64", "256", "1024"] {
+            let mut of_matrix: BTreeMap<&str, HashMap<&str, &HashMap<String, String>>> =
+                BTreeMap::new();
+            for row in rows.iter().filter(|r| r["folder"] == folder && r["ranks"] == ranks) {
+                of_matrix.entry(&row["matrix"]).or_default().insert(&row["communication"], row);
+            }
+            let bytes =
+                |m: &HashMap<&str, &HashMap<String, String>>, way: &str| number(m[way], "bytes");
+            // Where ranks need nothing of each other there is no ratio.
+            of_matrix.retain(|_, m| bytes(m, "cheapest") > 0.0 && bytes(m, "rows-of-b") > 0.0);
+            if of_matrix.is_empty() {
+                continue;
+            }
+            let mean = |of: &dyn Fn(&HashMap<&str, &HashMap<String, String>>) -> f64| {
+                let values: Vec<_> = of_matrix.values().map(of).collect();
+                Ratios::of(&values).unwrap().geomean
+            };
+            let shares = WAYS.map(|way| mean(&|m| bytes(m, way) / bytes(m, "all")));
+            let shares: String = shares.iter().map(|share| format!(" {share:.3} |")).collect();
+            writeln!(
+                out,
+                "| {words} | {ranks} | {} |{shares} {:.2} | {:.2} | {:.2} |",
+                of_matrix.len(),
+                mean(&|m| bytes(m, "cheapest") / bytes(m, "rows-of-b")),
+                mean(&|m| number(m["cheapest"], "imbalance")),
+                mean(&|m| number(m["cheapest"], "communication_imbalance")),
+            )
+            .unwrap();
+        }
+    }
+    out
+}
+
 #[test]
 fn the_tables_are_those_of_the_records() {
-    let path = root().join("README.md");
+    check_tables(
+        "README.md",
+        &[
+            ("unseen", unseen()),
+            (CPU.name, table(&CPU)),
+            (GPU.name, table(&GPU)),
+            ("read", reading()),
+        ],
+    );
+}
+
+#[test]
+fn the_tables_of_ranks_are_those_of_the_records() {
+    let tables = [("mpi-speed", ranks_beside_petsc()), ("mpi-volumes", ranks_counted())];
+    check_tables("docs/mpi.md", &tables);
+}
+
+fn check_tables(document: &str, tables: &[(&str, String)]) {
+    let path = root().join(document);
     let mut text = fs::read_to_string(&path).unwrap();
-    let tables = [
-        ("unseen", unseen()),
-        (CPU.name, table(&CPU)),
-        (GPU.name, table(&GPU)),
-        ("read", reading()),
-    ];
     for (name, table) in tables {
         let marks = ["begin", "end"].map(|at| format!("<!-- from bench/records: {name} {at} -->"));
         let (before, rest) = text.split_once(&marks[0]).expect("where the table begins");

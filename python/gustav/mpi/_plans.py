@@ -176,8 +176,9 @@ class SpgemmPlan:
             for name, matrix, pattern in zip(("a", "b"), (a, b), self._patterns, strict=True):
                 if not isinstance(matrix, DistCsr) or matrix.pattern is not pattern:
                     raise ValueError(f"{name}: it is not of the pattern that the plan was made for; make a new plan")
-            values = [in_rows(f"values of {n}", m.data, (m.pattern.local_nnz,)) for n, m in (("a", a), ("b", b))]
-        native, block = self._native.execute(*values, alpha)
+            of_a = in_rows("values of a", a.data, (a.pattern.local_nnz,))
+            of_b = in_rows("values of b", b.data, (b.pattern.local_nnz,))
+        native, block = self._native.execute(of_a, of_b, alpha)
         return DistCsr._of(DistPattern._of_native(ranks, native), _families.of_block(block, a.data), a._like)
 
     def explain(self) -> str:

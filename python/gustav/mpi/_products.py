@@ -138,7 +138,7 @@ def spgemm(a: DistCsr, b: DistCsr, *, alpha: float | None = None, semiring: str 
 
 
 def _columns(name: str, array: Any) -> int:
-    shape = getattr(array, "shape", ())
+    shape: tuple[int, ...] = getattr(array, "shape", ())
     if len(shape) not in (1, 2):
         raise ValueError(f"{name}: expected one or two dimensions, found {len(shape)}")
     return 1 if len(shape) == 1 else int(shape[1])

@@ -56,7 +56,7 @@ def spmm(pattern: DistPattern, values: Tensor | None, x: Tensor, *, transpose: b
             raise TypeError(f"values and x: {values.dtype} and {x.dtype}; give both in one type")
         is_vector = x.ndim == 1
         rows = x.unsqueeze(1) if is_vector else x
-    y: Tensor = _Spmm.apply(pattern, values, rows, transpose)  # type: ignore[no-untyped-call]
+    y: Tensor = _Spmm.apply(pattern, values, rows, transpose)
     return y.squeeze(1) if is_vector else y
 
 
@@ -73,7 +73,7 @@ def sddmm(pattern: DistPattern, q: Tensor, k: Tensor) -> Tensor:
         _expect_tensors(q=q, k=k)
         if q.ndim != 2 or q.dtype != k.dtype:
             raise TypeError("q and k: two matrices of one type are taken")
-    values: Tensor = _Sddmm.apply(pattern, q, k)  # type: ignore[no-untyped-call]
+    values: Tensor = _Sddmm.apply(pattern, q, k)
     return values
 
 
@@ -114,10 +114,10 @@ class _Spmm(torch.autograd.Function):
         _, needs_values, needs_x, _ = ctx.needs_input_grad
         of_values = of_x = None
         if needs_x:
-            of_x = _Spmm.apply(ctx.pattern, values, of_y, not ctx.transpose)  # type: ignore[no-untyped-call]
+            of_x = _Spmm.apply(ctx.pattern, values, of_y, not ctx.transpose)
         if needs_values:
             q, k = (x, of_y) if ctx.transpose else (of_y, x)
-            of_values = _Sddmm.apply(ctx.pattern, q, k)  # type: ignore[no-untyped-call]
+            of_values = _Sddmm.apply(ctx.pattern, q, k)
         return None, of_values, of_x, None
 
 
@@ -133,6 +133,6 @@ class _Sddmm(torch.autograd.Function):
         q, k = ctx.saved_tensors
         (of_values,) = gradients
         _, needs_q, needs_k = ctx.needs_input_grad
-        of_q = _Spmm.apply(ctx.pattern, of_values, k, False) if needs_q else None  # type: ignore[no-untyped-call]
-        of_k = _Spmm.apply(ctx.pattern, of_values, q, True) if needs_k else None  # type: ignore[no-untyped-call]
+        of_q = _Spmm.apply(ctx.pattern, of_values, k, False) if needs_q else None
+        of_k = _Spmm.apply(ctx.pattern, of_values, q, True) if needs_k else None
         return None, of_q, of_k

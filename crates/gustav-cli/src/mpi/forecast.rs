@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use gustav::{Csr, DType, Index, Operation, PatternRef, Scalar, SpmmRequest};
-use gustav_mpi::{Communication, Partition, ProductShape, RankVolume, Volume};
+use gustav_mpi::{Communication, Partition, ProductShape, RankVolume, Rates, Volume};
 use serde::Serialize;
 
 use super::Ranked;
@@ -28,10 +28,10 @@ pub struct Ranks {
     )]
     pub mpi_ranks: Vec<usize>,
     /// Seconds that a message takes besides its bytes, for the model of --mpi-ranks
-    #[arg(long, value_name = "SECONDS", default_value_t = 2e-6, requires = "mpi_ranks")]
+    #[arg(long, value_name = "SECONDS", default_value_t = Rates::default().latency, requires = "mpi_ranks")]
     pub latency: f64,
     /// Bytes a second that a rank sends while it receives as many, for the model of --mpi-ranks
-    #[arg(long, value_name = "NUMBER", default_value_t = 12.5e9, requires = "mpi_ranks")]
+    #[arg(long, value_name = "NUMBER", default_value_t = Rates::default().network, requires = "mpi_ranks")]
     pub bandwidth: f64,
     /// Nonzeros times columns that a rank multiplies in a second, for the model of --mpi-ranks (measured on this
     /// machine, with --threads threads, unless given)

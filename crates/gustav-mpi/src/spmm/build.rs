@@ -112,6 +112,7 @@ impl<'b, I: Index, O: Index> Builder<'b, I, O> {
             rows_of_b: self.rows_of_b,
             rows_of_c: self.rows_of_c,
             problem: self.problem,
+            threads: self.device.options.threads.clone(),
             own,
             peers,
             exchange,

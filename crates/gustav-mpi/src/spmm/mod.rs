@@ -7,7 +7,7 @@ use gustav_core::{
     Buffer, Dense, DenseView, DenseViewMut, Error, Index, Layout, Operation, PatternId, Problem,
     Result, Scalar, Scale, Values,
 };
-use gustav_cpu::CpuScalar;
+use gustav_cpu::{CpuScalar, Threads};
 
 use crate::blocks::Blocks;
 use crate::device::{arguments, supports};
@@ -35,6 +35,7 @@ pub struct SpmmPlan<T: DistScalar> {
     nnz: usize,
     rows_of_b: usize,
     rows_of_c: usize,
+    threads: Threads,
     own: Product<T::Accum>,
     peers: Vec<Peer<T::Accum>>,
     exchange: Exchange,
@@ -270,7 +271,9 @@ impl<T: DistScalar> SpmmPlan<T> {
         };
         let key = [number, bits(factors.0), bits(factors.1)];
         let values = ranks.agree(&key, arguments, ready)?;
-        self.multiply(values, &b, &mut c, factors)
+        // Packing and gathering as well.
+        let threads = self.threads.clone();
+        threads.run(|| self.multiply(values, &b, &mut c, factors))
     }
 
     /// The values, if the operands fit.

@@ -93,7 +93,7 @@ impl Ranks {
 
     /// The number of this rank's host. Collective.
     fn host(&self, py: Python<'_>) -> PyResult<usize> {
-        detached(py, || Ok(self.inner.hosts()?.of(self.inner.rank())))
+        detached(py, || Ok(self.inner.hosts()?.numbers()[self.inner.rank()]))
     }
 
     /// What every rank gives as `mine`, as far as it fits into a kilobyte. Collective.
