@@ -1,6 +1,7 @@
 """What the ranks of a job do, which test_mpi.py starts: the name of a function here is the argument."""
 
 import importlib.util
+import os
 import sys
 from pathlib import Path
 
@@ -126,6 +127,9 @@ def gradients():
 
 def errors():
     """What is wrong on one rank is an error on every rank, and the next product is right."""
+    import gustav.mpi.torch as gmt
+    import torch
+
     ranks = gm.Ranks(COMM)
     rows = sp.csr_array(np.full((2, 2 * SIZE), 1.0))
     wrong = RANK == SIZE - 1
@@ -141,6 +145,24 @@ def errors():
         (lambda: gm.DistCsr(ranks, sp.csr_array((3, 7)) if wrong else rows, [2] * SIZE), "columns"),
         (lambda: gm.plan_spmm(a, 4, dtype="complex64" if wrong else "float64"), "complex64"),
         (lambda: gm.plan_spmm(a, 4, semiring="no" if wrong else "plus_times"), "semiring"),
+        (lambda: gm.DistCsr(ranks, rows, [-1] * SIZE if wrong else None), "columns: -1 is not valid"),
+        (lambda: gm.DistCsr(ranks, rows, [1.5] * SIZE if wrong else None), "columns: 1.5 is not taken"),
+        (lambda: gm.DistCsr(ranks, rows, 3 if wrong else None), "columns: 3 is not taken"),
+        (lambda: gm.plan_spmm(a, -1 if wrong else 4), "columns: -1 is not valid"),
+        (lambda: gm.plan_spmm(a, 1.5 if wrong else 4), "columns: 1.5 is not taken"),
+        (lambda: gm.plan_spmm(a, 4, calls=-1 if wrong else 1), "calls: -1 is not valid"),
+        (lambda: gm.plan_spmm(a, 4, threads=-1 if wrong else 1), "threads: -1 is not valid"),
+        (lambda: gm.plan_spmm(a, 4, transpose="no" if wrong else False), "transpose: 'no' is not taken"),
+        (lambda: gm.plan_spmm(a, 4, communication=None if wrong else "cheapest"), "communication: None is not taken"),
+        (lambda: gm.plan_sddmm(a, None if wrong else 4), "depth: None is not taken"),
+        (lambda: gm.spmm(a, right, semiring=[] if wrong else "plus_times"), r"semiring: \[\] is not taken"),
+        (lambda: gm.spmm(a.pattern if wrong else a, right), "a: DistPattern is not taken"),
+        (lambda: gm.spgemm(a, rows if wrong else a), "b: csr_array is not taken"),
+        (lambda: gm.spgemm(rows if wrong else a, a), "a: csr_array is not taken"),
+        (lambda: gm.spgemm(a, a, semiring=[] if wrong else "plus_times"), r"semiring: \[\] is not taken"),
+        (lambda: gmt.spmm(a.pattern, None, torch.tensor(1.0) if wrong else torch.ones(2, 3)), "x: expected a vector"),
+        (lambda: gmt.spmm(a.pattern, None, None if wrong else torch.ones(2, 3)), "x: NoneType is not taken"),
+        (lambda: gmt.spmm(a if wrong else a.pattern, None, torch.ones(2, 3)), "pattern: DistCsr is not taken"),
     ]
     for call, words in cases:
         with pytest.raises(Exception, match=words) as caught:
@@ -179,6 +201,15 @@ def another_mpi():
     with pytest.raises(RuntimeError, match="mpi4py uses Another MPI 1.0 .* gustav found"):
         gm.Ranks(COMM)
     MPI.Get_library_version = version
+
+
+def threads():
+    """The number that the environment of a rank says, if it says one."""
+    ranks = gm.Ranks(COMM)
+    assert ranks.threads >= 1
+    if "OMP_NUM_THREADS" in os.environ:
+        assert ranks.threads == 1
+    assert sorted(COMM.allgather("OMP_NUM_THREADS" in os.environ)) == [False, True]
 
 
 def losses():

@@ -15,6 +15,11 @@ LIMIT = 120
 
 def job(ranks, role):
     """What rank 0 prints, line by line."""
+    return job_of([], (ranks, [], role))
+
+
+def job_of(unset, *parts):
+    """The same of ranks that are started in several ways: how many, behind which words, and what they do."""
     beside = Path(sys.executable).with_name("mpiexec")
     launcher = str(beside) if beside.exists() else shutil.which("mpiexec")
     assert launcher is not None, "mpiexec is needed, as of pip install mpich"
@@ -25,8 +30,13 @@ def job(ranks, role):
         "OMPI_MCA_rmaps_base_oversubscribe": "1",
         "PYTHONPATH": os.pathsep.join(filter(None, [str(HERE.parent), os.environ.get("PYTHONPATH")])),
     }
-    # An exception that nobody catches ends the job.
-    line = [launcher, "-n", str(ranks), sys.executable, "-m", "mpi4py", str(HERE / "mpi_ranks.py"), role]
+    for name in unset:
+        environment.pop(name, None)
+    line = [launcher]
+    for ranks, words, role in parts:
+        # An exception that nobody catches ends the job.
+        program = [sys.executable, "-m", "mpi4py", str(HERE / "mpi_ranks.py"), role]
+        line += [*([":"] if len(line) > 1 else []), "-n", str(ranks), *words, *program]
     done = subprocess.run(line, capture_output=True, text=True, timeout=LIMIT, env=environment, check=False)
     assert done.returncode == 0, done.stderr
     lines = done.stdout.splitlines()
@@ -47,6 +57,11 @@ def test_gradients_are_those_of_dense_matrices(ranks):
 @pytest.mark.parametrize("role", ["communicators", "errors", "gpu", "another_mpi"])
 def test_ranks(role):
     job(3, role)
+
+
+def test_ranks_whose_environments_differ():
+    variables = ["GUSTAV_NUM_THREADS", "OMP_NUM_THREADS", "RAYON_NUM_THREADS"]
+    job_of(variables, (1, ["env", "OMP_NUM_THREADS=1"], "threads"), (1, [], "threads"))
 
 
 def test_losses_of_a_gcn_are_those_of_one_rank():

@@ -15,7 +15,7 @@ pub struct Request(pub usize);
 /// Collective calls are made by every rank, in the same order. Messages between two ranks with one tag arrive in the
 /// order in which they were sent. Every call may fail with
 /// [`Error::Communication`](gustav_core::Error::Communication), which names this rank and, where there is one, the
-/// peer; a communicator that has failed once keeps failing.
+/// peer.
 ///
 /// # Safety
 /// An implementation does not touch the bytes of a message after [`wait_any`](Communicator::wait_any) has returned its

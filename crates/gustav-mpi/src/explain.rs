@@ -40,9 +40,9 @@ pub struct Rates {
 }
 
 impl Default for Rates {
-    /// 2 µs, 10 GB/s, 10 GB/s: a core of a host with 100 Gbit/s.
+    /// 2 µs, the 12.5 GB/s of a network of 100 Gbit/s, and 10 GB/s of memory for a core.
     fn default() -> Self {
-        Rates { latency: 2e-6, network: 1e10, memory: 1e10 }
+        Rates { latency: 2e-6, network: 12.5e9, memory: 1e10 }
     }
 }
 

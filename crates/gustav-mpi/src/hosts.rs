@@ -42,15 +42,14 @@ impl Hosts {
         self.of.iter().max().map_or(0, |last| last + 1)
     }
 
-    /// The number of the host of `rank`, which is below [`Hosts::ranks`]; hosts are numbered in the order of their first
-    /// ranks.
-    pub fn of(&self, rank: usize) -> usize {
-        self.of[rank]
+    /// The number of every rank's host; hosts are numbered in the order of their first ranks.
+    pub fn numbers(&self) -> &[usize] {
+        &self.of
     }
 
-    /// Whether the ranks are on different hosts.
+    /// Whether the ranks are on different hosts. A rank that does not exist is on none.
     pub fn differ(&self, a: usize, b: usize) -> bool {
-        self.of[a] != self.of[b]
+        self.of.get(a) != self.of.get(b)
     }
 
     /// Whether some host has several ranks, and there are others.
@@ -100,7 +99,7 @@ impl Relay {
     pub fn of(from: usize, hosts: &Hosts, wanted: &[Vec<u32>]) -> Vec<Relay> {
         let mut by_host: BTreeMap<usize, Vec<(usize, &[u32])>> = BTreeMap::new();
         for (rank, rows) in wanted.iter().enumerate().filter(|(q, _)| hosts.differ(*q, from)) {
-            by_host.entry(hosts.of(rank)).or_default().push((rank, rows));
+            by_host.entry(hosts.numbers()[rank]).or_default().push((rank, rows));
         }
         by_host.values().filter_map(|wanted| Relay::to_host(from, wanted)).collect()
     }
@@ -113,7 +112,8 @@ mod tests {
     #[test]
     fn rows_that_are_wanted_twice_cross_once() {
         let hosts = Hosts::of_names(&["b", "a", "b", "a", "a", "c"]);
-        assert_eq!((hosts.count(), hosts.of(0), hosts.of(4), hosts.of(5)), (3, 0, 1, 2));
+        assert_eq!((hosts.count(), hosts.numbers()), (3, &[0, 1, 0, 1, 1, 2][..]));
+        assert!(hosts.differ(0, 1) && !hosts.differ(0, 2) && hosts.differ(0, 6));
         assert!(hosts.have_levels() && !Hosts::apart(3).have_levels());
         assert!(!Hosts::of_consecutive(3, 3).have_levels());
         let wanted = [vec![9], vec![1, 4, 7], vec![3], vec![4, 5], vec![], vec![2, 3]];

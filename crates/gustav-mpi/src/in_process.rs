@@ -66,13 +66,13 @@ impl InProcess {
         let size = hosts.ranks();
         let (state, changed) = (Mutex::default(), Condvar::new());
         let group = Arc::new(Group { size, limit: limit.max(1), state, changed });
-        let rank = |rank| InProcess {
+        let rank = |(rank, host)| InProcess {
             rank,
-            host: format!("host {}", hosts.of(rank)),
+            host: format!("host {host}"),
             group: group.clone(),
             requests: Mutex::default(),
         };
-        (0..size).map(rank).collect()
+        hosts.numbers().iter().enumerate().map(rank).collect()
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

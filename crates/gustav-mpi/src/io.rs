@@ -287,10 +287,9 @@ pub fn write_csr<T: Scalar, I: Index, O: Index>(
         }
         return ranks.together(Ok(()));
     }
-    // Pieces that the others have been told about, and an error that they know of.
-    let (mut told, mut failure) = (0, None);
+    // An error that the others know of.
+    let mut failure = None;
     let written = parts::write_pieces::<T>(path, whole, options, |piece, to| {
-        told += 1;
         write_piece(ranks, prepare(piece), to).map_err(|e| match e {
             Failure::OfRanks(e) => {
                 let text = e.to_string();
@@ -317,17 +316,20 @@ enum Failure {
 /// Sends this rank's bytes of a piece to rank 0, unless a rank has failed.
 fn send_piece(ranks: &Ranks, bytes: Result<Vec<u8>>) -> Result<()> {
     let bytes = ranks.together(bytes)?;
-    gather_numbers(ranks, [bytes.len()])?;
+    let lengths = gather_numbers(ranks, [bytes.len()])?;
     let mut exchange = Exchange::default();
-    if !bytes.is_empty() {
-        let message = exchange.add_outgoing::<u8>(0, Tag::Plan, bytes.len());
-        let message = ranks.together(message)?;
-        exchange.outgoing::<u8>(message).copy_from_slice(&bytes);
-        exchange.send(ranks.communicator(), message)?;
-    } else {
-        ranks.together(Ok(()))?;
+    let message = exchange.add_outgoing::<u8>(0, Tag::Plan, bytes.len());
+    let message = ranks.together(message)?;
+    exchange.outgoing::<u8>(message).copy_from_slice(&bytes);
+    drop(bytes);
+    for (rank, _) in senders(&lengths) {
+        ranks.together(Ok::<_, Error>(()))?;
+        if rank == ranks.rank() {
+            exchange.send(ranks.communicator(), message)?;
+            exchange.finish(ranks.communicator())?;
+        }
     }
-    exchange.finish(ranks.communicator())
+    Ok(())
 }
 
 /// Writes the bytes of rank 0, then those of each other rank.
@@ -338,17 +340,15 @@ fn write_piece(
 ) -> std::result::Result<(), Failure> {
     let bytes = ranks.together(bytes).map_err(Failure::OfRanks)?;
     let lengths = gather_numbers(ranks, [bytes.len()]).map_err(Failure::OfRanks)?;
-    // Room for the largest, before anyone sends.
-    let largest = lengths[1..].iter().map(|l| l[0]).max().unwrap_or(0);
-    let room = Buffer::<u8>::zeroed(largest, "bytes of another rank").map(drop);
-    ranks.together(room).map_err(Failure::OfRanks)?;
+    ranks.together(Ok(())).map_err(Failure::OfRanks)?;
     let mut written = to.write_all(&bytes);
     drop(bytes);
-    for (rank, [len]) in lengths.iter().enumerate().skip(1).filter(|(_, [len])| *len > 0) {
+    for (rank, len) in senders(&lengths) {
         // What was sent is received also when it cannot be written.
         let receive = || -> Result<Exchange> {
             let mut exchange = Exchange::default();
-            exchange.add_incoming::<u8>(rank, Tag::Plan, *len)?;
+            // Nothing is sent before there is room for it.
+            ranks.together(exchange.add_incoming::<u8>(rank, Tag::Plan, len))?;
             exchange.receive(ranks.communicator())?;
             exchange.finish(ranks.communicator())?;
             Ok(exchange)
@@ -357,4 +357,9 @@ fn write_piece(
         written = written.and_then(|()| to.write_all(exchange.incoming(0)));
     }
     written.map_err(Failure::OfFile)
+}
+
+/// The ranks that send something to rank 0, in order, and how many bytes.
+fn senders(lengths: &[[usize; 1]]) -> impl Iterator<Item = (usize, usize)> + '_ {
+    lengths.iter().map(|[len]| *len).enumerate().skip(1).filter(|(_, len)| *len > 0)
 }

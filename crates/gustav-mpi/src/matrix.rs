@@ -415,23 +415,37 @@ impl<T: Scalar> DistDense<T> {
     /// The rows of all ranks on rank 0, and nothing on others. Collective.
     ///
     /// # Errors
-    /// On every rank: [`Error::OutOfMemory`] of rank 0.
+    /// On every rank: [`Error::RanksDiffer`] when columns, types or partitions are not the same, [`Error::Shape`] when a
+    /// rank's rows are not as many as its partition says, [`Error::OutOfMemory`].
     pub fn gather(&self) -> Result<Option<Dense<T>>> {
         let _turn = self.ranks.turn();
-        let rows = match self.local.layout() {
-            Layout::RowMajor if self.local.leading_dimension() == self.local.ncols() => None,
-            _ => Some(self.local.view().to_layout(Layout::RowMajor)),
-        };
-        let rows = self.ranks.together(rows.transpose())?;
+        let (own, columns) = (self.rows.count(self.ranks.rank()), self.local.ncols());
+        // `local_mut` lends the whole matrix, which may have been exchanged for another.
+        let checked = (own == self.local.nrows()).then_some(()).ok_or_else(|| Error::Shape {
+            op: "gather",
+            expected: format!("{own} rows on rank {}", self.ranks.rank()),
+            found: format!("{} rows", self.local.nrows()),
+        });
+        let arguments = vec![
+            ("call", "gather of a dense matrix".to_owned()),
+            ("partition of rows", self.rows.description()),
+            ("columns of the dense matrix", columns.to_string()),
+            ("type of values", T::DTYPE.to_string()),
+        ];
+        let packed = checked.and_then(|()| match self.local.layout() {
+            Layout::RowMajor if self.local.leading_dimension() == columns => Ok(None),
+            _ => self.local.view().to_layout(Layout::RowMajor).map(Some),
+        });
+        let rows = self.ranks.agree_on(arguments, packed)?;
         let values = rows.as_ref().unwrap_or(&self.local).data();
         let mut to: Vec<&[T]> = vec![&[]; self.ranks.size()];
         to[0] = values;
         let parts = all_to_all(&self.ranks, &to)?;
         let whole = || {
-            let len = self.rows.rows().saturating_mul(self.local.ncols());
+            let len = self.rows.rows().saturating_mul(columns);
             let mut values = gustav_core::buffer::try_vec(len, "rows of all ranks")?;
             parts.iter().for_each(|part| values.extend_from_slice(part));
-            Dense::from_row_major(self.rows.rows(), self.local.ncols(), values)
+            Dense::from_row_major(self.rows.rows(), columns, values)
         };
         let whole = (self.ranks.rank() == 0).then(whole).transpose();
         self.ranks.together(whole)

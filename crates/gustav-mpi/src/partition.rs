@@ -162,8 +162,7 @@ mod tests {
         let indices: Vec<u32> = vec![0; 105];
         let pattern = PatternView::new(6, 1, &offsets, &indices).unwrap();
         let partition = Partition::balanced(&pattern, 3);
-        assert_eq!((partition.ranks(), partition.rows()), (3, 6));
-        assert!((0..3).any(|rank| partition.range(rank) == (2..3)) || partition.count(1) <= 3);
+        assert_eq!(partition.offsets(), [0, 2, 3, 6]);
         let uniform: Vec<u32> = (0..=12).map(|r| r * 4).collect();
         let indices = vec![0_u32; 48];
         let pattern = PatternView::new(12, 1, &uniform, &indices).unwrap();

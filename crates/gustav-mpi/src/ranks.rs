@@ -18,7 +18,8 @@ const GIVEN: char = 'a';
 /// The ranks of a program, as one of them sees them. Clones are the same ranks.
 ///
 /// Plans and checks on one `Ranks` are made and executed in the same order on every rank; a rank that does something
-/// else is named in the error that every rank gets. Threads of one rank take turns.
+/// else is named in the error that every rank gets. A rank makes collective calls from one thread at a time: their order
+/// would be left to chance otherwise.
 #[derive(Clone)]
 pub struct Ranks {
     shared: Arc<Shared>,

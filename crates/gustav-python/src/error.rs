@@ -23,7 +23,7 @@ pub fn to_python(error: Error) -> PyErr {
             PyRuntimeError::new_err(format!("{text}; for Python: pip install gustav[cuda]"))
         }
         Error::NoMpi { .. } => {
-            PyRuntimeError::new_err(format!("{text}; for Python: pip install gustav[mpi]"))
+            PyRuntimeError::new_err(format!("{text}; for Python: pip install mpi4py mpich"))
         }
         Error::OtherRank { .. } | Error::Communication { .. } => PyRuntimeError::new_err(text),
         Error::NoDevice { .. } | Error::Device { .. } => PyRuntimeError::new_err(text),

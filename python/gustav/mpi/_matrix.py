@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from .. import _device, _families, _gustav, _operands
+from . import _arguments
 from ._ranks import Ranks, expect_ranks
 
 
@@ -37,7 +38,7 @@ class DistPattern:
         with self.ranks._preparing():
             operand = _in_host_memory("local", local)
             rows, width = operand.shape
-            counts = None if columns is None else [int(n) for n in columns]
+            counts = None if columns is None else _arguments.counts("columns", columns)
         if counts is None:
             counts = _like_rows(self.ranks, rows, width)
         self._begin(_gustav.DistPattern(self.ranks._native, operand.pattern, counts))
@@ -121,6 +122,34 @@ class DistCsr:
 
     def __repr__(self) -> str:
         return f"DistCsr of {_families.dtype_name(self.data)}, {self.pattern!r}"
+
+
+def ranks_of(**operands: Any) -> Ranks:
+    """The ranks of the first operand that has some: those that hear of what is wrong with another.
+
+    A rank that has none raises alone: it knows nobody whom it could tell.
+    """
+    for operand in operands.values():
+        if isinstance(operand, (DistCsr, DistPattern)):
+            return operand.ranks
+    ((name, operand), *_) = operands.items()
+    raise TypeError(f"{name}: {type(operand).__name__} is not taken; gustav.mpi.DistCsr(ranks, local) makes what is")
+
+
+def expect_matrix(name: str, a: Any) -> DistCsr:
+    """`a`, which has values."""
+    if isinstance(a, DistCsr):
+        return a
+    raise TypeError(f"{name}: {type(a).__name__} is not taken; gustav.mpi.DistCsr(ranks, local) is, which has values")
+
+
+def expect_pattern(name: str, a: Any) -> DistPattern:
+    """`a`, which is a pattern."""
+    if isinstance(a, DistPattern):
+        return a
+    raise TypeError(
+        f"{name}: {type(a).__name__} is not taken; a gustav.mpi.DistPattern is, such as the `pattern` of a DistCsr"
+    )
 
 
 def _in_host_memory(name: str, a: Any) -> _operands.Operand:

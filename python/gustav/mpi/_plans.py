@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from .. import _families, _gustav
-from ._matrix import DistCsr, DistPattern, on_host
+from . import _arguments
+from ._matrix import DistCsr, DistPattern, expect_matrix, expect_pattern, on_host, ranks_of
 
 
 def in_rows(name: str, array: Any, shape: tuple[int, ...]) -> Any:
@@ -63,7 +64,16 @@ class SpmmPlan:
         threads: int | None,
         communication: str,
     ) -> None:
-        threads = pattern.ranks.threads if threads is None else threads
+        with ranks_of(pattern=pattern)._preparing():
+            pattern = expect_pattern("pattern", pattern)
+            columns = _arguments.count("columns", columns)
+            dtype = _families.dtype_name(dtype)
+            calls = _arguments.count("calls", calls)
+            transpose = _arguments.flag("transpose", transpose)
+            semiring = _arguments.semiring(semiring)
+            deterministic = _arguments.flag("deterministic", deterministic)
+            threads = _threads(pattern, threads)
+            communication = _arguments.word("communication", communication, '"cheapest"')
         self._native = _gustav.DistSpmmPlan(
             pattern._native, columns, dtype, calls, transpose, semiring, deterministic, threads, communication
         )
@@ -119,7 +129,12 @@ class SddmmPlan:
     """
 
     def __init__(self, pattern: DistPattern, depth: int, dtype: str, calls: int, threads: int | None) -> None:
-        threads = pattern.ranks.threads if threads is None else threads
+        with ranks_of(pattern=pattern)._preparing():
+            pattern = expect_pattern("pattern", pattern)
+            depth = _arguments.count("depth", depth)
+            dtype = _families.dtype_name(dtype)
+            calls = _arguments.count("calls", calls)
+            threads = _threads(pattern, threads)
         self._native = _gustav.DistSddmmPlan(pattern._native, depth, dtype, calls, threads)
         self._pattern, self._depth = pattern, depth
         self.sent_bytes: int = self._native.sent_bytes
@@ -164,7 +179,11 @@ class SpgemmPlan:
     def __init__(
         self, a: DistPattern, b: DistPattern, dtype: str, semiring: str, threads: int | None
     ) -> None:
-        threads = a.ranks.threads if threads is None else threads
+        with ranks_of(a=a, b=b)._preparing():
+            a, b = expect_pattern("a", a), expect_pattern("b", b)
+            dtype = _families.dtype_name(dtype)
+            semiring = _arguments.semiring(semiring)
+            threads = _threads(a, threads)
         self._native = _gustav.DistSpgemmPlan(a._native, b._native, dtype, semiring, threads)
         self._patterns = (a, b)
         self.sent_bytes: int = self._native.sent_bytes
@@ -238,11 +257,16 @@ def plan_spgemm(
     a: DistCsr, b: DistCsr, *, semiring: str = "plus_times", threads: int | None = None
 ) -> SpgemmPlan:
     """A plan for ``a @ b``, rows of `b` being where `a` has its columns. Collective."""
-    with a.ranks._preparing():
+    with ranks_of(a=a, b=b)._preparing():
+        a, b = expect_matrix("a", a), expect_matrix("b", b)
         name = _dtype_of(a, None)
         if _families.dtype_name(b.data) != name:
             raise TypeError(f"b: its values are {_families.dtype_name(b.data)}, those of a {name}; give both in one type")
     return SpgemmPlan(a.pattern, b.pattern, name, semiring, threads)
+
+
+def _threads(pattern: DistPattern, threads: Any) -> int:
+    return _arguments.count("threads", pattern.ranks.threads if threads is None else threads, 1)
 
 
 def _dtype_of(a: DistCsr | DistPattern, dtype: Any) -> str:

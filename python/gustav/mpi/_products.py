@@ -6,7 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import _families
-from ._matrix import DistCsr, DistPattern
+from . import _arguments
+from ._matrix import DistCsr, DistPattern, expect_matrix, ranks_of
 from ._plans import SddmmPlan, SpgemmPlan, SpmmPlan, pattern_of, plan_sddmm, plan_spgemm, plan_spmm
 
 # Plans that a pattern keeps.
@@ -52,10 +53,13 @@ def spmm(
     array
         `out`, or a new one of the library of `b`.
     """
-    pattern = pattern_of(a)
-    with pattern.ranks._preparing():
+    with ranks_of(a=a)._preparing():
+        pattern = expect_matrix("a", a).pattern
         columns = _columns("b", b)
         dtype = _families.dtype_name(a.data)
+        transpose = _arguments.flag("transpose", transpose)
+        semiring = _arguments.semiring(semiring)
+        deterministic = _arguments.flag("deterministic", deterministic)
     key = ("spmm", columns, dtype, transpose, semiring, deterministic)
     plan: SpmmPlan = kept(
         pattern,
@@ -77,7 +81,7 @@ def spmv(
     deterministic: bool = False,
 ) -> Any:
     """``alpha * op(a) @ x + beta * out`` with vectors; see :func:`spmm`. Collective."""
-    with pattern_of(a).ranks._preparing():
+    with ranks_of(a=a)._preparing():
         if len(getattr(x, "shape", ())) != 1:
             raise ValueError("x: expected a vector; spmm takes matrices")
     return spmm(
@@ -130,8 +134,10 @@ def spgemm(a: DistCsr, b: DistCsr, *, alpha: float | None = None, semiring: str 
     DistCsr
         Its rows are where `a` has its rows, its columns where `b` has its columns.
     """
-    with a.ranks._preparing():
+    with ranks_of(a=a, b=b)._preparing():
+        a, b = expect_matrix("a", a), expect_matrix("b", b)
         dtype = _families.dtype_name(a.data)
+        semiring = _arguments.semiring(semiring)
     key = ("spgemm", b.pattern, dtype, semiring)
     plan: SpgemmPlan = kept(a.pattern, key, lambda: plan_spgemm(a, b, semiring=semiring))
     return plan.execute(a, b, alpha)

@@ -59,11 +59,12 @@ class Ranks:
 
     def _default_threads(self) -> int:
         count = _gustav.get_num_threads()
-        if any(name in os.environ for name in _THREADS):
-            return count
         cores = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
+        # Collective, whatever the environment of this rank is: those of others may differ.
         mine = f"{self._native.host()} {cores}"
         sharing = self._native.gather_text(mine).count(mine[:1024])
+        if any(name in os.environ for name in _THREADS):
+            return count
         return max(1, count // max(1, sharing))
 
     def __repr__(self) -> str:

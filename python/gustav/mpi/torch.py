@@ -12,7 +12,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ._matrix import DistPattern
+from . import _arguments
+from ._matrix import DistPattern, expect_pattern, ranks_of
 from ._plans import plan_sddmm, plan_spmm
 from ._products import kept
 
@@ -48,8 +49,12 @@ def spmm(pattern: DistPattern, values: Tensor | None, x: Tensor, *, transpose: b
     >>> values.grad
     tensor([2., 2., 2.])
     """
-    with pattern.ranks._preparing():
-        _expect_tensors(x=x, values=values)
+    with ranks_of(pattern=pattern)._preparing():
+        pattern = expect_pattern("pattern", pattern)
+        transpose = _arguments.flag("transpose", transpose)
+        _expect_tensors(x=x, **({} if values is None else {"values": values}))
+        if x.ndim not in (1, 2):
+            raise ValueError(f"x: expected a vector or a matrix, found {x.ndim} dimensions")
         if values is None:
             values = x.new_ones(pattern.local_nnz)
         elif values.dtype != x.dtype:
@@ -69,7 +74,8 @@ def sddmm(pattern: DistPattern, q: Tensor, k: Tensor) -> Tensor:
     q : tensor, rows of this rank × depth
     k : tensor, columns of this rank × depth
     """
-    with pattern.ranks._preparing():
+    with ranks_of(pattern=pattern)._preparing():
+        pattern = expect_pattern("pattern", pattern)
         _expect_tensors(q=q, k=k)
         if q.ndim != 2 or q.dtype != k.dtype:
             raise TypeError("q and k: two matrices of one type are taken")
@@ -77,9 +83,9 @@ def sddmm(pattern: DistPattern, q: Tensor, k: Tensor) -> Tensor:
     return values
 
 
-def _expect_tensors(**tensors: Tensor | None) -> None:
+def _expect_tensors(**tensors: Any) -> None:
     for name, tensor in tensors.items():
-        if tensor is not None and not isinstance(tensor, Tensor):
+        if not isinstance(tensor, Tensor):
             raise TypeError(f"{name}: {type(tensor).__name__} is not taken; tensors are, gustav.mpi takes other arrays")
 
 

@@ -1,9 +1,10 @@
 //! `gustav plan --mpi-ranks`: what ranks would send each other, counted without running them, and a model of the time.
 
 use std::fmt::Write;
+use std::ops::Range;
 
 use gustav::{Csr, DType, Index, Operation, PatternRef, Scalar, SpmmRequest};
-use gustav_mpi::{Communication, Partition, ProductShape, RankVolume, Volume};
+use gustav_mpi::{Communication, Partition, ProductShape, RankVolume, Rates, Volume};
 use serde::Serialize;
 
 use super::Ranked;
@@ -15,10 +16,14 @@ use crate::random;
 use crate::source::Source;
 use crate::types::with_types;
 
+/// Ranks of the largest machines; counting takes time that grows with their square.
+const MOST_RANKS: usize = 1 << 17;
+
 /// What a plan over ranks that are not run is asked for.
 #[derive(clap::Args, Clone, Debug)]
 pub struct Ranks {
-    /// Count what this many ranks would send each other, or each of several numbers (4,16,64), without running them
+    /// Count what this many ranks would send each other, or each of several numbers (4,16,64), without running them; at
+    /// most 131072
     #[arg(
         long,
         value_name = "LIST",
@@ -28,10 +33,10 @@ pub struct Ranks {
     )]
     pub mpi_ranks: Vec<usize>,
     /// Seconds that a message takes besides its bytes, for the model of --mpi-ranks
-    #[arg(long, value_name = "SECONDS", default_value_t = 2e-6, requires = "mpi_ranks")]
+    #[arg(long, value_name = "SECONDS", default_value_t = Rates::default().latency, requires = "mpi_ranks")]
     pub latency: f64,
     /// Bytes a second that a rank sends while it receives as many, for the model of --mpi-ranks
-    #[arg(long, value_name = "NUMBER", default_value_t = 12.5e9, requires = "mpi_ranks")]
+    #[arg(long, value_name = "NUMBER", default_value_t = Rates::default().network, requires = "mpi_ranks")]
     pub bandwidth: f64,
     /// Nonzeros times columns that a rank multiplies in a second, for the model of --mpi-ranks (measured on this
     /// machine, with --threads threads, unless given)
@@ -167,6 +172,11 @@ impl Model {
 pub fn forecast(args: &Forecast<'_>) -> Result {
     let Ranks { mpi_ranks, latency, bandwidth, rate } = args.ranks;
     mpi_ranks.iter().try_for_each(|count| at_least_one("mpi-ranks", *count as u64))?;
+    if let Some(many) = mpi_ranks.iter().find(|count| **count > MOST_RANKS) {
+        return Err(Failure::Request(format!(
+            "mpi-ranks: {many} is not valid, expected at most {MOST_RANKS}, as what every two ranks send is counted"
+        )));
+    }
     for (name, value) in [("bandwidth", *bandwidth), ("rate", rate.unwrap_or(1.0))] {
         if value.is_nan() || value <= 0.0 {
             return Err(Failure::Request(format!(
@@ -330,17 +340,18 @@ fn replicated(
 ) -> Volume {
     let ranks = nonzeros.len();
     let blocks = ranks / copies;
-    let of_block = |p: &Partition, block: usize| -> u64 {
-        (block * copies..(block + 1) * copies).map(|q| p.count(q) as u64).sum()
+    let of_blocks = |p: &Partition, blocks: Range<usize>| {
+        (p.offsets()[blocks.end * copies] - p.offsets()[blocks.start * copies]) as u64
     };
+    let of_block = |p: &Partition, block: usize| of_blocks(p, block..block + 1);
     let stages = blocks / copies;
     let of_rank = |q: usize| {
         let (block, copy) = (q / copies, q % copies);
         let mine = copy * stages..(copy + 1) * stages;
-        let others = mine.clone().filter(|b| *b != block);
-        let received: u64 = others.map(|b| of_block(of_b, b) * row_of_b).sum();
         // The copy in whose share the block is sends it to the other blocks' copies of that share.
         let sends = mine.contains(&block);
+        let held = if sends { of_block(of_b, block) } else { 0 };
+        let received = (of_blocks(of_b, mine) - held) * row_of_b;
         let sent = if sends { of_block(of_b, block) * row_of_b * (blocks as u64 - 1) } else { 0 };
         let sums = 2 * (copies as u64 - 1) * of_block(of_c, block) * row_of_c / copies as u64;
         let work: u64 = nonzeros[block * copies..(block + 1) * copies].iter().sum();

@@ -160,7 +160,7 @@ impl Job {
     /// Ranks that share this process's cores: those of its host, unless each is bound to its own.
     fn ranks_on_this_host(&self) -> Result<usize> {
         let rank = self.ranks.rank();
-        let seen = format!("{} {:?}", self.ranks.hosts()?.of(rank), cores());
+        let seen = format!("{} {:?}", self.ranks.hosts()?.numbers()[rank], cores());
         let all = self.ranks.gather_text(&seen)?;
         Ok(all.iter().filter(|other| **other == all[rank]).count())
     }

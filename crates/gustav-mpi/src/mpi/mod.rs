@@ -20,7 +20,12 @@ const MESSAGE_LIMIT: usize = 1 << 30;
 ///
 /// MPI is initialised if nobody has done so, and then finalised when the last clone, and the last [`Ranks`] made of
 /// it, is dropped; after a panic the job is aborted instead, as the other ranks would wait for ever. Finalising waits
-/// for all ranks: one that gives up alone calls [`Communicator::abort`] before.
+/// for all ranks: one that gives up alone calls [`Communicator::abort`] before. After a finalisation by the program every
+/// call is an error.
+///
+/// Where the [thread level](Mpi::thread_level) is [`ThreadLevel::Serialized`], calls of gustav take turns, but those that
+/// the program makes itself, or another library, are not known here: no other thread is in MPI during a call of
+/// [`Mpi::init`], of [`Mpi::world`], and of anything on the ranks.
 #[derive(Clone)]
 pub struct Mpi {
     shared: Arc<Shared>,
@@ -30,6 +35,8 @@ struct Shared {
     engine: Box<dyn Engine>,
     version: String,
     level: ThreadLevel,
+    /// The number of this rank among all of the job.
+    rank: usize,
     /// Whether it was initialised here.
     ours: bool,
     /// One thread at a time, where MPI asks for it.
@@ -43,7 +50,8 @@ impl std::fmt::Debug for Mpi {
 }
 
 impl Mpi {
-    /// The process's MPI, initialised.
+    /// The process's MPI, initialised. No other thread is in MPI meanwhile, unless the thread level is
+    /// [`ThreadLevel::Multiple`].
     ///
     /// # Errors
     /// [`Error::NoMpi`] naming all that was looked for when there is none, and when it was finalised before.
@@ -51,6 +59,9 @@ impl Mpi {
         static CURRENT: Mutex<Weak<Shared>> = Mutex::new(Weak::new());
         let mut current = CURRENT.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(shared) = current.upgrade() {
+            if shared.finalized() {
+                return Err(Error::NoMpi { reason: shared.over() });
+            }
             return Ok(Mpi { shared });
         }
         let shared = Arc::new(Shared::new()?);
@@ -73,10 +84,11 @@ impl Mpi {
         self.shared.level
     }
 
-    /// All ranks of the job. Collective.
+    /// All ranks of the job. Collective. No other thread is in MPI meanwhile, nor during calls on the ranks, unless the
+    /// thread level is [`ThreadLevel::Multiple`].
     ///
     /// # Errors
-    /// [`Error::Communication`]; [`Error::NoMpi`] when a launcher of another MPI has started the processes, which
+    /// [`Error::Communication`], also when the program has finalised MPI; [`Error::NoMpi`] when a launcher of another MPI has started the processes, which
     /// then do not know of each other.
     pub fn world(&self) -> Result<Ranks> {
         // SAFETY: a communicator while MPI is initialised.
@@ -106,15 +118,21 @@ impl Mpi {
     /// [`ThreadLevel::Serialized`], no other thread is in MPI while gustav is.
     ///
     /// # Errors
-    /// [`Error::Communication`].
+    /// [`Error::Communication`] with the number that the rank has among all of the job, also when the program has
+    /// finalised MPI.
     pub unsafe fn ranks_of(&self, communicator: usize) -> Result<Ranks> {
-        let _turn = self.shared.turn(0)?;
+        let all = self.shared.rank;
+        let _turn = self.shared.turn(all)?;
         // SAFETY: promised by the caller.
         let made = unsafe { self.shared.engine.duplicate(communicator) };
         let (handle, rank, size) =
-            made.map_err(|reason| failed(0, "duplicating a communicator", None, reason))?;
+            made.map_err(|reason| failed(all, "duplicating a communicator", None, reason))?;
         Ok(Ranks::new(MpiCommunicator { shared: self.shared.clone(), handle, rank, size }))
     }
+}
+
+fn over(version: &str) -> String {
+    format!("{version} was finalised in this process, and cannot begin again")
 }
 
 fn failed(rank: usize, action: &'static str, peer: Option<usize>, reason: String) -> Error {
@@ -138,8 +156,7 @@ impl Shared {
         };
         let version = engine.version().map_err(no_mpi)?;
         if engine.finalized().map_err(no_mpi)? {
-            let reason = format!("{version} was finalised in this process, and cannot begin again");
-            return Err(Error::NoMpi { reason });
+            return Err(no_mpi(over(&version)));
         }
         let ours = !engine.initialized().map_err(no_mpi)?;
         if ours {
@@ -147,11 +164,26 @@ impl Shared {
         }
         engine.check_constants().map_err(|e| no_mpi(format!("{version}: {e}")))?;
         let level = engine.thread_level().map_err(no_mpi)?;
-        Ok(Shared { engine, version, level, ours, turn: Mutex::new(()) })
+        // SAFETY: a communicator while MPI is initialised.
+        let (rank, _) = unsafe { engine.rank_and_size(engine.world()) }.map_err(no_mpi)?;
+        Ok(Shared { engine, version, level, rank, ours, turn: Mutex::new(()) })
     }
 
-    /// The right to call MPI from this thread.
+    /// Whether it is over; the program may have ended it as well.
+    fn finalized(&self) -> bool {
+        self.engine.finalized().unwrap_or(true)
+    }
+
+    fn over(&self) -> String {
+        over(&self.version)
+    }
+
+    /// The right to call MPI from this thread, for the rank of this number. MPI ends the process that calls it after it
+    /// was finalised.
     fn turn(&self, rank: usize) -> Result<Option<MutexGuard<'_, ()>>> {
+        if self.finalized() {
+            return Err(failed(rank, "calling MPI", None, self.over()));
+        }
         if self.level == ThreadLevel::Multiple {
             return Ok(None);
         }
@@ -173,14 +205,13 @@ impl Shared {
 
 impl Drop for Shared {
     fn drop(&mut self) {
-        let over = self.engine.finalized().unwrap_or(true);
-        if !self.ours || over {
+        if !self.ours || self.finalized() {
             return;
         }
         if std::thread::panicking() {
             return self.engine.abort(1);
         }
-        if let Ok(_turn) = self.turn(0) {
+        if let Ok(_turn) = self.turn(self.rank) {
             // Nobody is left to hear of an error.
             let _ = self.engine.finalize();
         }
@@ -302,14 +333,17 @@ unsafe impl Communicator for MpiCommunicator {
     }
 
     fn abort(&self, status: i32) {
+        if self.shared.finalized() {
+            // MPI has nobody left to end.
+            std::process::exit(status);
+        }
         self.shared.engine.abort(status);
     }
 }
 
 impl Drop for MpiCommunicator {
     fn drop(&mut self) {
-        let over = self.shared.engine.finalized().unwrap_or(true);
-        if over || std::thread::panicking() {
+        if std::thread::panicking() {
             return;
         }
         if let Ok(_turn) = self.shared.turn(self.rank) {

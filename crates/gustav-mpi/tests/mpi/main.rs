@@ -107,6 +107,18 @@ fn every_rank_hears_of_an_error() {
     }
 }
 
+#[test]
+#[ignore = "needs mpiexec, as of pip install mpich"]
+fn calls_after_the_end_of_mpi_are_errors() {
+    let Outcome { success, lines, errors } = job(3, "finalised");
+    assert!(success, "{errors}");
+    for rank in 0..3 {
+        let named = format!("rank {rank}");
+        let naming = lines.iter().filter(|l| l.contains(&named) && l.contains("was finalised"));
+        assert_eq!(naming.count(), 1, "{lines:?} {errors}");
+    }
+}
+
 /// The job ends, and says which rank has ended it: the launcher, an MPI, or the rank itself.
 #[test]
 #[ignore = "needs mpiexec, as of pip install mpich"]

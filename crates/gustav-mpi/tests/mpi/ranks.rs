@@ -214,6 +214,14 @@ fn run(role: &str, ranks: &Ranks) -> Result<String> {
             };
             Ok(found.expect_err("rank 1 executes another plan").to_string())
         }
+        "finalised" => {
+            let a = DistCsr::new(ranks, &Partition::even(8, ranks.size()), matrix(3, 8)?)?;
+            finalise();
+            let found: Result<SpmmPlan<f64>> = a.pattern().spmm(4).plan(&Device::default());
+            assert!(ranks.communicator().barrier().is_err());
+            assert!(matches!(Mpi::init(), Err(Error::NoMpi { .. })));
+            Ok(found.err().expect("MPI is over").to_string())
+        }
         "gives-up" if faulty => {
             Err(Error::Argument { name: "file", found: "none".into(), expected: "one".into() })
         }
@@ -237,6 +245,17 @@ fn run(role: &str, ranks: &Ranks) -> Result<String> {
         }
         _ => panic!("{role} is nothing that ranks do"),
     }
+}
+
+/// What a program does that ends MPI by itself.
+fn finalise() {
+    // SAFETY: a function of MPI that takes nothing, of the library whose symbols the process has.
+    let code = unsafe {
+        let symbol = libc::dlsym(libc::RTLD_DEFAULT, c"MPI_Finalize".as_ptr());
+        assert!(!symbol.is_null(), "an MPI is loaded");
+        std::mem::transmute::<*mut libc::c_void, unsafe extern "C" fn() -> i32>(symbol)()
+    };
+    assert_eq!(code, 0);
 }
 
 /// One line, whole where all ranks write to one terminal.

@@ -39,6 +39,20 @@ impl Ranks {
         Ok(Ranks { inner })
     }
 
+    /// MPI is loaded on Unix alone.
+    #[staticmethod]
+    #[cfg(not(unix))]
+    fn world() -> PyResult<Self> {
+        Err(no_mpi_here())
+    }
+
+    /// See `world`.
+    #[staticmethod]
+    #[cfg(not(unix))]
+    fn of(_handle: usize, _bytes: usize, _version: &str) -> PyResult<Self> {
+        Err(no_mpi_here())
+    }
+
     /// One rank without an MPI.
     #[staticmethod]
     fn alone() -> Self {
@@ -93,7 +107,7 @@ impl Ranks {
 
     /// The number of this rank's host. Collective.
     fn host(&self, py: Python<'_>) -> PyResult<usize> {
-        detached(py, || Ok(self.inner.hosts()?.of(self.inner.rank())))
+        detached(py, || Ok(self.inner.hosts()?.numbers()[self.inner.rank()]))
     }
 
     /// What every rank gives as `mine`, as far as it fits into a kilobyte. Collective.
@@ -110,6 +124,13 @@ impl Ranks {
     fn check(&self, py: Python<'_>) -> PyResult<()> {
         detached(py, || Ok(self.inner.together(Ok::<_, Error>(()))?))
     }
+}
+
+#[cfg(not(unix))]
+fn no_mpi_here() -> PyErr {
+    PyRuntimeError::new_err(
+        "no MPI: gustav loads one on Linux, and not on this system; Ranks.alone() multiplies on one rank",
+    )
 }
 
 fn tell(ranks: &gustav_mpi::Ranks, words: String) {

@@ -263,7 +263,7 @@ fn fit(what: &'static str, expected: usize, found: usize) -> Result<()> {
 
 /// Refuses to repeat nothing, or a part of a row, over the elements of X.
 fn fit_rows(what: &'static str, x: &SliceMut<'_>, row: &Slice<'_>) -> Result<()> {
-    match row.len > 0 && x.len % row.len == 0 || x.len == 0 {
+    match x.len == 0 || row.len > 0 && x.len.is_multiple_of(row.len) {
         true => Ok(()),
         false => Err(Error::Length { what, expected: x.len, found: row.len }),
     }

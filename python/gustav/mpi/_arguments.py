@@ -1,0 +1,49 @@
+"""Arguments of calls over ranks. They are checked before the other ranks are asked for anything, so that all of them hear
+of one that is wrong."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+# Numbers of the library have 64 bits.
+_LIMIT = 2**63
+
+
+def count(name: str, value: Any, least: int = 0) -> int:
+    """`value` as a whole number from `least` on."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise TypeError(f"{name}: {value!r} is not taken; give a whole number from {least} on") from None
+    if not least <= number < _LIMIT:
+        raise ValueError(f"{name}: {number} is not valid; give a whole number from {least} on, below 2**63")
+    return number
+
+
+def counts(name: str, values: Any) -> list[int]:
+    """Whole numbers, one for each rank."""
+    try:
+        listed = list(values)
+    except TypeError:
+        raise TypeError(f"{name}: {values!r} is not taken; give a whole number for each rank") from None
+    return [count(name, value) for value in listed]
+
+
+def flag(name: str, value: Any) -> bool:
+    """`value`, which is true or false, of Python or of NumPy."""
+    if type(value).__name__ not in ("bool", "bool_"):
+        raise TypeError(f"{name}: {value!r} is not taken; give True or False")
+    return bool(value)
+
+
+def word(name: str, value: Any, examples: str) -> str:
+    """`value` as a name, such as `examples`."""
+    if not isinstance(value, str):
+        raise TypeError(f"{name}: {value!r} is not taken; give a name, such as {examples}")
+    return str(value)
+
+
+def semiring(value: Any) -> str:
+    """The name of a semiring; which there are the library knows."""
+    return word("semiring", value, '"plus_times" or "min_plus"')
