@@ -1,6 +1,6 @@
 """The graph convolutional network of gcn.py, trained on all ranks of an MPI job, each with a part of the nodes.
 
-    pip install gustav[mpi,torch]
+    pip install '.[mpi,torch]'
     mpirun -n 4 python python/examples/gcn_mpi.py
 
 The losses are those of one rank but for rounding: the whole graph takes part in every step, and ranks send each other the

@@ -9,6 +9,7 @@ from tensors import DEVICES, made, random
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import gustav.torch as gt
+from gustav.torch import _calls
 
 
 class Seen(TorchDispatchMode):
@@ -133,6 +134,12 @@ def test_a_traced_function_has_the_operator():
     traced = torch.jit.trace(lambda x: gt.spmm(P, values, x), x, check_trace=False)
     assert "gustav::spmm" in str(traced.graph)
     torch.testing.assert_close(traced(2 * x), gt.spmm(P, values, 2 * x))
+
+
+def test_tensors_elsewhere_than_in_host_memory_go_by_the_dispatcher():
+    there = torch.empty(0, device="meta")
+    assert _calls._way((torch.empty(0, device="cpu"), 1)) == _calls._STRAIGHT
+    assert _calls._way((torch.empty(0, device="cpu"), there)) == _calls._BY_DISPATCHER
 
 
 def test_names_of_pytorch_that_are_missing():
