@@ -155,7 +155,20 @@ def capsule(torch: Any, tensor: Any) -> Any:
     return torch.utils.dlpack.to_dlpack(_in_layout(tensor))
 
 
+def expect_storage(t: Any) -> None:
+    """Refuses a tensor whose storage was shrunk since: it says a shape that its memory does not have."""
+    last = t.numel()
+    if last and not t.is_contiguous():
+        last = 1 + sum((n - 1) * stride for n, stride in zip(t.shape, t.stride(), strict=True))
+    if last and (t.storage_offset() + last) * t.element_size() > t.untyped_storage().nbytes():
+        raise ValueError(
+            f"a tensor of shape {tuple(t.shape)} has a storage of {t.untyped_storage().nbytes()} bytes, which does not "
+            "hold it; resize the storage, or give another tensor"
+        )
+
+
 def _in_layout(tensor: Any) -> Any:
+    expect_storage(tensor)
     if tensor.requires_grad:
         tensor = tensor.detach()
     if tensor.is_neg():

@@ -2,7 +2,8 @@
 
 An entry belongs to an object of the caller's, and goes with it. The pattern is a copy, compared with the
 arrays in every call: comparing costs less than validating, and a matrix that was written to is learnt anew. Tensors
-on a GPU say when they were written to; arrays of CuPy are compared there, for which the host waits.
+on a GPU say when they were written to, as far as PyTorch counts it; arrays of CuPy are compared there, for which the
+host waits.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import sys
 from typing import Any, NamedTuple
 
@@ -97,7 +98,7 @@ class Operand:
         return Operand(self.like, indptr, indices, data, pattern.shape)
 
 
-def of(name: str, a: Any) -> Operand:
+def of(name: str, a: Any, reads_values: bool = True) -> Operand:
     """The arrays of `a`.
 
     Parameters
@@ -106,6 +107,8 @@ def of(name: str, a: Any) -> Operand:
         Stands in errors.
     a
         A sparse matrix, see :data:`TAKEN`.
+    reads_values
+        Whether its values are needed, not its pattern alone.
 
     Raises
     ------
@@ -121,12 +124,36 @@ def of(name: str, a: Any) -> Operand:
         if len(a) != 4:
             raise TypeError(f"{name}: a tuple of {len(a)} is not taken; (indptr, indices, data, shape) is")
         indptr, indices, data, shape = a
-        # Its own mask or gradients would be lost; SDDMM reads no values.
+        if data is None and reads_values:
+            raise TypeError(f"{name}: the data of the tuple are None; give an array of the values")
+        # Its own mask or gradients would be lost.
         data = data if data is None else _families.checked("data", data)
-        return Operand(a, indptr, indices, data, (int(shape[0]), int(shape[1])))
+        return Operand(a, indptr, indices, data, sizes("shape", shape))
     if _families.torch_of(a) is not None:
         return _of_torch(name, a)
     raise TypeError(f"{name}: {type(a).__name__} is not taken as a sparse matrix; {TAKEN} are")
+
+
+def sizes(name: str, shape: Any) -> tuple[int, int]:
+    """Rows and columns, as Python's integers.
+
+    Raises
+    ------
+    TypeError
+        For what is not two integers.
+    ValueError
+        For integers that are negative or that 64 bits do not hold.
+    """
+    try:
+        rows, columns = (operator.index(n) for n in shape)
+    except (TypeError, ValueError):
+        raise TypeError(f"{name}: expected two integers, rows and columns, found {shape!r}") from None
+    for n in (rows, columns):
+        if n < 0:
+            raise ValueError(f"{name}: {n} is negative, expected two sizes")
+        if n > sys.maxsize:
+            raise ValueError(f"{name}: {n} is too large, expected sizes of at most {sys.maxsize}")
+    return rows, columns
 
 
 def _is_scipy(a: Any) -> bool:
@@ -159,7 +186,8 @@ def _of_triplets(a: Any, row: Any, col: Any, data: Any, shape: tuple[int, int]) 
     indptr = xp.zeros(shape[0] + 1, np.int64)
     indptr[1:] = xp.cumsum(xp.bincount(row, minlength=shape[0]))
     order = xp.argsort(row, kind="stable")
-    indptr = indptr.astype(col.dtype, copy=False)
+    if len(col) <= np.iinfo(col.dtype).max:
+        indptr = indptr.astype(col.dtype, copy=False)
     return Operand(a, indptr, col[order], data[order], shape, order=order)
 
 

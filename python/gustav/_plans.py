@@ -195,7 +195,7 @@ def plan_spmm(
     >>> print(plan.explain().splitlines()[0])
     problem    spmm of A, A 2 x 3 with 3 nonzeros, 2 columns, f64, u32/u32 indices, B row-major, C row-major
     """
-    operand = _operands.of("a", a)
+    operand = _operands.of("a", a, reads_values=dtype is None)
     name = _families.dtype_name(operand.data if dtype is None else dtype)
     place = _device.place_of(stream, ("a", operand.data))
     given = operand.pattern_at(place)

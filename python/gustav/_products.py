@@ -76,7 +76,9 @@ def spmm(
     Notes
     -----
     From the second product of a SciPy matrix or a tensor on, its indices are kept in a copy, which lives as
-    long as they do, and plans are made for it. Where they have been written to since, that is noticed.
+    long as they do, and plans are made for it. In host memory, and of CuPy, the indices are compared with it in every
+    call, so that any write to them is noticed. Of a tensor on a GPU those writes are noticed that PyTorch counts:
+    not those through ``.data``, nor those of another library that shares its memory by DLPack.
 
     Operands of two types are promoted as NumPy or PyTorch does, which copies one of them. Other
     threads of Python run during the product; they must not write to or resize the operands.
@@ -213,7 +215,7 @@ def spgemm(
            [0., 1.]])
     """
     first, second = _operands.of("a", a), _operands.of("b", b)
-    of_mask = None if mask is None else _operands.of("mask", mask)
+    of_mask = None if mask is None else _operands.of("mask", mask, reads_values=False)
     place = _device.place_of(stream, ("a", first.data), ("b", second.data))
     like = first.like
     csc = first.transposed and second.transposed
@@ -309,7 +311,7 @@ def sddmm(
     >>> gustav.sddmm(p, np.array([[1.0], [2.0]]), np.array([[3.0], [4.0]]))
     array([3., 8.])
     """
-    operand = _operands.of("p", p)
+    operand = _operands.of("p", p, reads_values=False)
     x, y = _families.checked("x", x), _families.checked("y", y)
     place = _device.place_of(stream, ("x", x), ("y", y), ("p", operand.indices))
     if place is not None:
@@ -345,8 +347,10 @@ def sddmm(
 
 def _integral(factor: Any, like: Any) -> Any:
     """A factor for values of `like`: 1.0 stands for 1 beside integers."""
-    is_integer = _families.dtype_name(like).startswith("int")
-    return int(factor) if is_integer and float(factor).is_integer() else factor
+    is_integer = getattr(factor, "is_integer", None)
+    if is_integer is None or not _families.dtype_name(like).startswith("int"):
+        return factor
+    return int(factor) if is_integer() else factor
 
 
 def _no_threads(threads: int | None) -> None:

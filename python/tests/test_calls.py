@@ -1,11 +1,15 @@
 """Eager calls skip PyTorch's dispatcher: what has to see them sees them, and both ways give the same."""
 
+import subprocess
+import sys
+
 import pytest
 import torch
 from tensors import DEVICES, made, random
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import gustav.torch as gt
+from gustav.torch import _calls
 
 
 class Seen(TorchDispatchMode):
@@ -130,6 +134,27 @@ def test_a_traced_function_has_the_operator():
     traced = torch.jit.trace(lambda x: gt.spmm(P, values, x), x, check_trace=False)
     assert "gustav::spmm" in str(traced.graph)
     torch.testing.assert_close(traced(2 * x), gt.spmm(P, values, 2 * x))
+
+
+def test_tensors_elsewhere_than_in_host_memory_go_by_the_dispatcher():
+    there = torch.empty(0, device="meta")
+    assert _calls._way((torch.empty(0, device="cpu"), 1)) == _calls._STRAIGHT
+    assert _calls._way((torch.empty(0, device="cpu"), there)) == _calls._BY_DISPATCHER
+
+
+def test_names_of_pytorch_that_are_missing():
+    code = """
+import torch
+del torch._C._dispatch_tls_is_dispatch_key_included
+import gustav.torch as gt
+P = gt.Pattern(torch.tensor([0, 2, 3]), torch.tensor([0, 2, 1]), (2, 3))
+values, x = torch.tensor([1.0, 2.0, 3.0], requires_grad=True), torch.ones(3, 1)
+y = gt.spmm(P, values, x)
+y.sum().backward()
+print(y.ravel().tolist(), values.grad.tolist())
+"""
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert ended.stdout == "[3.0, 3.0] [1.0, 1.0, 1.0]\n", ended.stderr
 
 
 def test_a_call_below_autograd_records_nothing():

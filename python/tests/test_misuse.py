@@ -34,6 +34,7 @@ def parts(**changed):
         (dict(indptr=np.array([0, 3], np.int32)), "row offsets: expected 3 elements, found 2"),
         (dict(data=np.ones(2)), "expected 3 elements, found 2"),
         (dict(shape=(2, -3)), "-3 is negative"),
+        (dict(shape=(2, 2**70)), "shape: .* is too large"),
         (dict(indices=np.zeros((3, 1), np.int32)), "indices: expected one dimension, found 2"),
     ],
 )
@@ -55,7 +56,16 @@ def test_arrays_that_are_no_matrix(changed, text):
         (lambda: gustav.spmm(A, B, reduce="product"), "sum, mean, max, min are"),
         (lambda: gustav.spmm(A, B, reduce="mean", semiring="min_plus"), "plus_times"),
         (lambda: gustav.spmm(A, B, reduce="max", out=np.ones((2, 2)), beta=1.0), "beta"),
-        (lambda: gustav.spmm(A, B, threads=0), "at least 1"),
+        (lambda: gustav.spmm(A, B, threads=0), "threads: .*at least 1"),
+        (lambda: gustav.spmm(A, B, threads=-1), "threads: expected an integer of at least 1 .*found -1"),
+        (lambda: gustav.spmv(A, B[:, 0], threads=-1), "threads: expected .*found -1"),
+        (lambda: gustav.spgemm(A, A.T, threads=-1), "threads: expected .*found -1"),
+        (lambda: gustav.sddmm(A, B[:2], B, threads=-1), "threads: expected .*found -1"),
+        (lambda: gustav.plan_spmm(A, -1), "columns: expected .*found -1"),
+        (lambda: gustav.plan_spmm(A, 2**65), f"columns: expected .*at most .*found {2**65}"),
+        (lambda: gustav.plan_spmm(A, 2, calls=-1), "calls: expected .*found -1"),
+        (lambda: gustav.set_num_threads(-1), "count: expected .*found -1"),
+        (lambda: gustav.spmm(A, B, alpha=10**400), "alpha: .*does not fit in"),
         (lambda: gustav.spmm(A, B, stream=0), "have none"),
         (lambda: gustav.set_num_threads(0), "at least 1"),
         (lambda: gustav.spgemm(A, A), "spgemm: expected"),
@@ -132,8 +142,25 @@ def test_arrays_of_jax_are_never_results():
         (lambda: gustav.spmm(A, object()), "object"),
         (lambda: gustav.spmm(A, B.astype(">f8")), "byte order"),
         (lambda: gustav.spmm(parts(indptr=np.array([0.0, 2.0, 3.0])), B), "float64.*int32, int64"),
-        (lambda: gustav.spmm(A, B, alpha="2"), "str"),
-        (lambda: gustav.spmm(A.astype(np.int64), B.astype(np.int64), alpha=0.5), "float"),
+        (lambda: gustav.spmm(A, B, alpha="2"), "alpha: expected a real number, found 2 of type str"),
+        (lambda: gustav.spmm(A, B, alpha=1j), "alpha: expected a real number, .*complex"),
+        (lambda: gustav.spmm(A, B, alpha=np.complex128(1)), "alpha: expected a real number, .*complex128"),
+        (
+            lambda: gustav.spmm(A.astype(np.int64), B.astype(np.int64), alpha=0.5),
+            "alpha: expected an integer, as the values are, found 0.5 of type float",
+        ),
+        (
+            lambda: gustav.sddmm(A, B[:2].astype(np.int64), B.astype(np.int64), alpha="2"),
+            "alpha: expected an integer, .*found 2 of type str",
+        ),
+        (lambda: gustav.spmm(A, B, threads=1.5), "threads: expected an integer, found 1.5 of type float"),
+        (lambda: gustav.plan_spmm(A, 2.0), "columns: expected an integer, found 2.0 of type float"),
+        (lambda: gustav.set_num_threads("2"), "count: expected an integer, found 2 of type str"),
+        (lambda: gustav.spmm(parts(shape=(2.5, 3)), B), r"shape: expected two integers, .*found \(2.5, 3\)"),
+        (lambda: gustav.spmm(parts(shape=(2, 3, 4)), B), "shape: expected two integers"),
+        (lambda: gustav.spmm(parts(shape=None), B), "shape: expected two integers"),
+        (lambda: gustav.spmm(parts(data=None), B), "a: the data of the tuple are None"),
+        (lambda: gustav.plan_spmm(A, 2, dtype=np.int8), "values of type int8 are not taken"),
         (lambda: gustav.spmm(A, B, out=np.ones((2, 2), np.float32)), "float32"),
         (lambda: gustav.plan_spmm(A, 2).execute(np.ones(3, np.float32), B), "float32"),
         (lambda: gustav.plan_spmm(A, 2, dtype=complex), "complex128"),
@@ -213,8 +240,17 @@ def test_arrays_that_describe_what_they_do_not_have():
         def __init__(self, **changed):
             self.__array_interface__ = {**B.__array_interface__, **changed}
 
-    for changed in ({"shape": (3, -2)}, {"strides": (8,)}):
-        with pytest.raises(ValueError):
+    for changed in (
+        {"shape": (3, -2)},
+        {"strides": (8,)},
+        {"data": (0, False)},
+        {"strides": (2**62, 8)},
+        {"strides": (-(2**62), 8)},
+        {"data": (2**64 - 16, False)},
+        {"data": (16, False), "strides": (-16, 8)},
+        {"shape": (2**32, 2**32)},
+    ):
+        with pytest.raises(ValueError, match="b: "):
             gustav.spmm(A, Lies(**changed))
     with pytest.raises(TypeError):
         gustav.spmm(A, Lies(typestr="<c16"))

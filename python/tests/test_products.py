@@ -4,6 +4,7 @@ import gustav
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from gustav import _operands
 from hypothesis import given
 from hypothesis import strategies as st
 from strategies import dense, sparse
@@ -318,3 +319,12 @@ def test_entries_of_a_mask_in_one_position_count_once():
     twice = (np.array([0, 2, 2], np.int32), np.array([2, 2], np.int32), np.ones(2), (2, 3))
     c = gustav.spgemm(a, sp.csr_array(np.eye(3)), mask=twice)
     assert c.nnz == 1 and c.toarray().tolist() == [[0.0, 0.0, 2.0], [0.0, 0.0, 0.0]]
+
+
+def test_row_offsets_of_coo_that_the_type_of_its_columns_does_not_hold():
+    # As with int32 and more than 2^31 nonzeros.
+    row, col = np.repeat(np.array([0, 1], np.int8), 100), np.tile(np.arange(100, dtype=np.int8), 2)
+    found = _operands._of_triplets(None, row, col, np.ones(200), (2, 100))
+    assert found.indptr.tolist() == [0, 100, 200] and found.indices.dtype == np.int8
+    small = _operands._of_triplets(None, row[:9], col[:9], np.ones(9), (2, 100))
+    assert small.indptr.dtype == np.int8

@@ -16,6 +16,7 @@ from torch.library import opcheck
 
 import gustav.torch as gt
 from gustav.torch import pyg
+from gustav.torch._pattern import positions
 
 P, V, FULL = made(7, 5)
 
@@ -356,7 +357,24 @@ def test_functions_without_gradients_take_tensors():
         (lambda: gt.Pattern(torch.tensor([0, 1]), torch.tensor([3]), (1, 3)), ValueError, "index 3"),
         (lambda: gt.Pattern(torch.tensor([0, 1]), torch.tensor([-1]), (1, 3)), ValueError, "-1 is negative"),
         (lambda: gt.Pattern.from_sparse(FULL), TypeError, "sparse CSR, CSC and COO"),
-        (lambda: gt.Pattern.from_edge_index(torch.zeros(3, 2)), ValueError, "2 x edges"),
+        (lambda: gt.Pattern.from_edge_index(torch.zeros(3, 2, dtype=torch.int64)), ValueError, "2 x edges"),
+        (lambda: gt.Pattern.from_edge_index(torch.zeros(2, 3)), TypeError, "edge_index: .*float32 are not taken"),
+        (lambda: gt.Pattern.from_edge_index([[0], [0]]), TypeError, "edge_index: expected a tensor .*found list"),
+        (lambda: gt.Pattern.from_edge_index(torch.tensor([[0], [0]]), (1.5, 2)), TypeError, "size: expected two"),
+        (lambda: gt.Pattern(torch.tensor([0, 1]), torch.tensor([0]), (1.5, 2)), TypeError, "size: expected two"),
+        (lambda: gt.Pattern(torch.tensor([0, 1]), torch.tensor([0]), (1, -2)), ValueError, "size: -2 is negative"),
+        (lambda: gt.Pattern(np.array([0, 1]), torch.tensor([0]), (1, 2)), TypeError, "crow: .*torch.from_numpy"),
+        (lambda: gt.Pattern.from_sparse(np.eye(2)), TypeError, "t: expected a tensor .*found ndarray"),
+        (lambda: gt.spmm(None, None, random(5, 3)), TypeError, "gustav.torch.Pattern before x, found NoneType"),
+        (lambda: gt.spmm(P, None, np.ones((5, 3))), TypeError, "x: expected a tensor .*torch.from_numpy"),
+        (lambda: gt.spmm(P, np.ones(3), random(5, 3)), TypeError, "values: expected a tensor"),
+        (lambda: gt.spmm(P, None, random(5, 3).to("meta")), NotImplementedError, "x: tensors on meta are not taken"),
+        (lambda: gt.sddmm(P, random(7, 3), np.ones((5, 3))), TypeError, "k: expected a tensor"),
+        (lambda: gt.spgemm(P, V, P, None), TypeError, "values_b: expected a tensor"),
+        (lambda: gt.softmax(P, np.ones(3)), TypeError, "values: expected a tensor"),
+        (lambda: gt.attention(P, np.ones((7, 2)), None, None), TypeError, "q: expected a tensor"),
+        (lambda: gt.attention(P, random(7, 2), random(5, 2), random(5, 2), bias=[1.0]), TypeError, "bias: expected a"),
+        (lambda: pyg.spmm(np.zeros((2, 1)), random(5, 3)), TypeError, "src: expected a tensor"),
         (
             lambda: gt.Pattern.from_edge_index(torch.tensor([[0], [4]]), (2, 2)),
             ValueError,
@@ -375,6 +393,50 @@ def test_functions_without_gradients_take_tensors():
 def test_misuse(call, error, text):
     with pytest.raises(error, match=text):
         call()
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda t: gt.spmm(P, V.detach(), t(5, 3)),
+        lambda t: gt.spmm(P, V.detach(), t(3, 5, view=torch.t)),
+        lambda t: gt.spmm(P, V.detach(), t(6, 3, view=lambda x: x[1:])),
+        lambda t: gt.spmm(P, t(P.nnz), torch.ones(5, 3, dtype=F64)),
+        lambda t: gt.softmax(P, t(P.nnz)),
+        lambda t: gt.attention(P, t(7, 2, 2), torch.ones(5, 2, 2, dtype=F64), torch.ones(5, 2, 2, dtype=F64)),
+        lambda t: gustav.spmm(FULL.detach().to_sparse_csr(), t(5, 3)),
+        lambda t: gustav.plan_spmm(FULL.detach().to_sparse_csr(), 3).execute(None, t(5, 3)),
+    ],
+)
+@pytest.mark.parametrize("held", [0, 2])
+def test_a_storage_that_was_shrunk_is_not_read(call, held):
+    call(lambda *shape, view=torch.clone: view(torch.ones(shape, dtype=F64)))
+
+    def t(*shape, view=torch.clone):
+        made = view(torch.ones(shape, dtype=F64))
+        made.untyped_storage().resize_(held * made.element_size())
+        return made
+
+    with pytest.raises(ValueError, match="storage of .* bytes, which does not hold it"):
+        call(t)
+
+
+def test_gradients_of_spgemm_where_positions_are_more_than_64_bits_count():
+    a = gt.Pattern(torch.tensor([0, 0, 1, 2, 3, 4]), torch.tensor([1, 2, 3, 4]), (5, 5))
+    b = gt.Pattern(torch.arange(6), torch.tensor([0, 0, 2**61, 0, 0]), (5, 2**62))
+    of_a, of_b = torch.ones(4, dtype=F64), torch.ones(5, dtype=F64, requires_grad=True)
+    gt.spgemm(a, of_a, b, of_b)[1].sum().backward()
+    assert of_b.grad.tolist() == [0.0, 1.0, 1.0, 1.0, 1.0]
+    columns = torch.unique(b.inner_indices(False))
+    numbers = b.positions(columns).tolist()
+    assert numbers == sorted(set(numbers)) and len(numbers) == 5
+
+
+def test_positions_that_64_bits_do_not_count_even_so():
+    two, one = torch.tensor([3, 9]), torch.tensor([2**62 - 1])
+    with pytest.raises(NotImplementedError, match="nearest that works: .*detach"):
+        positions(2**62, two, one, torch.tensor([9]))
+    assert positions(2**62, two[:1], one, torch.tensor([3])).tolist() == [2**62 - 1]
 
 
 def test_message_passing_in_inference_mode():

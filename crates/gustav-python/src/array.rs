@@ -55,7 +55,28 @@ impl Array {
                  __cuda_array_interface__"
             ))
         })?;
+        found.expect_memory()?;
         place.of(name, found.gpu).map(|()| found)
+    }
+
+    /// Refuses what says that it has elements and has no memory for them.
+    fn expect_memory(&self) -> PyResult<()> {
+        if self.len() == 0 {
+            return Ok(());
+        }
+        let wrong = |why: &str| PyValueError::new_err(format!("{}: {why}", self.name));
+        if self.data.is_null() {
+            let shape = self.shape();
+            return Err(wrong(&format!(
+                "the shape {shape:?} at the address 0, which is no memory; it may have been freed or never allocated"
+            )));
+        }
+        let (before, behind) = self.reach();
+        let start = self.data as usize;
+        match start.checked_sub(before).and(start.checked_add(behind)) {
+            Some(_) => Ok(()),
+            None => Err(wrong("shape and strides reach out of the address space")),
+        }
     }
 
     fn found(
@@ -462,12 +483,18 @@ impl Array {
         if self.len() == 0 {
             return start..start;
         }
-        let (mut low, mut high) = (start, start + self.element.bytes());
+        let (before, behind) = self.reach();
+        start - before..start + behind
+    }
+
+    /// Bytes from the address down to the first and up to behind the last; there are elements.
+    fn reach(&self) -> (usize, usize) {
+        let (mut before, mut behind) = (0, self.element.bytes());
         for (n, stride) in self.shape().iter().zip(self.strides) {
-            let reach = stride * (*n as isize - 1);
-            if reach < 0 { low = low.wrapping_add_signed(reach) } else { high += reach as usize }
+            let bytes = stride.unsigned_abs() * (n - 1);
+            *if stride < 0 { &mut before } else { &mut behind } += bytes;
         }
-        low..high
+        (before, behind)
     }
 
     /// Whether both are blocks of one array whose lines do not overlap.
@@ -513,6 +540,23 @@ fn packed<'py>(name: &str, object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, Py
     array.call1((object,))?.call_method1(intern!(py, "copy"), ("C",))
 }
 
+/// Whether the bytes of an array, and those from its first to its last element, can be counted.
+fn addressable(
+    lengths: [usize; MOST_DIMENSIONS],
+    steps: [isize; MOST_DIMENSIONS],
+    bytes: usize,
+) -> bool {
+    if lengths.contains(&0) {
+        return true;
+    }
+    let most = isize::MAX as usize;
+    let packed = lengths.iter().try_fold(bytes, |size, length| size.checked_mul(*length));
+    let spanned = lengths.iter().zip(steps).try_fold(bytes, |size, (length, step)| {
+        size.checked_add(step.unsigned_abs().checked_mul(length - 1)?)
+    });
+    packed.is_some_and(|size| size <= most) && spanned.is_some_and(|size| size <= most)
+}
+
 /// Checks the number of dimensions and brings shape and strides into an [`Array`]'s form.
 pub(crate) fn dimensions(
     name: &str,
@@ -532,6 +576,11 @@ pub(crate) fn dimensions(
             .map_err(|_| wrong(format!("a negative length of {length} in dimension {k}")))?;
         steps[k] = strides.map_or(packed, |s| s[k]);
         packed = packed.saturating_mul(length.max(1));
+    }
+    if !addressable(lengths, steps, bytes.max(1)) {
+        return Err(wrong(format!(
+            "the shape {shape:?} with elements of {bytes} bytes is larger than memory can be"
+        )));
     }
     Ok((shape.len(), lengths, steps))
 }

@@ -304,6 +304,8 @@ pub struct AttentionPlan {
     plan: Arc<Mutex<OnGpu<Box<dyn AnyPlan>>>>,
     arrays: Extents,
     gpu: Option<u32>,
+    /// Multiplications of the product; its gradients have more.
+    size: usize,
 }
 
 #[pymethods]
@@ -325,13 +327,15 @@ impl AttentionPlan {
         let place = Place::new(py, place)?;
         place.to_plan("the pattern", gpu)?;
         let device = place.device(None)?;
+        let terms = columns.saturating_add(value_columns).saturating_mul(heads);
+        let size = pattern.nnz().saturating_mul(terms);
         let (widths, of_plan) = ((columns, value_columns), device.clone());
         let plan: Box<dyn AnyPlan> = with_scalar!(dtype, |T| {
             let typed = || Typed::<T>::new(pattern, heads, widths, of_plan);
             Box::new(place.run(py, &device, typed)?)
         });
         let plan = Arc::new(Mutex::new(OnGpu::new(&device, plan)));
-        Ok(AttentionPlan { plan, arrays, gpu })
+        Ok(AttentionPlan { plan, arrays, gpu, size })
     }
 
     /// `o = softmax(scale * q @ k.T + bias) @ v` over the nonzeros of every row, and to `lse` the logarithm of the
@@ -354,7 +358,7 @@ impl AttentionPlan {
         let operands = Operands::new([q, k, v], scale, bias, place.clone())?;
         let (o, lse) = (Array::to_write("o", o, &place)?, Array::to_write("lse", lse, &place)?);
         refuse_overlaps(&self.arrays, &[&o, &lse], operands.arrays())?;
-        place.execute(py, &self.plan, |plan| plan.execute(&operands, o, lse))
+        place.execute_long(py, self.size, &self.plan, move |plan| plan.execute(&operands, o, lse))
     }
 
     /// The gradients with respect to q, k, v and, where it is given, the bias, from what the product left in `o` and
@@ -397,6 +401,8 @@ impl AttentionPlan {
         };
         let read = operands.arrays().chain([&saved.o, &saved.lse, &saved.of_o]);
         refuse_overlaps(&self.arrays, &results.arrays(), read)?;
-        place.execute(py, &self.plan, |plan| plan.gradients(&operands, &saved, results))
+        place.execute_long(py, self.size, &self.plan, move |plan| {
+            plan.gradients(&operands, &saved, results)
+        })
     }
 }

@@ -177,7 +177,7 @@ fn read(name: &'static str, capsule: &Bound<'_, PyCapsule>) -> PyResult<Array> {
     let count = usize::try_from(tensor.dimensions).unwrap_or(0);
     let list = |at: *const i64, factor: isize| -> Vec<isize> {
         // SAFETY: as many numbers as there are dimensions, see DLPack.
-        (0..count).map(|k| unsafe { *at.add(k) } as isize * factor).collect()
+        (0..count).map(|k| unsafe { *at.add(k) as isize }.saturating_mul(factor)).collect()
     };
     let bytes = element.bytes();
     let shape = list(tensor.shape, 1);

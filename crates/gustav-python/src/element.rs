@@ -71,12 +71,8 @@ impl Element {
         if let Element::Value(dtype) = self {
             return Ok(*dtype);
         }
-        let note = match self {
-            Element::Other(name) if name.starts_with("complex") => "complex values, ",
-            _ => "",
-        };
         Err(PyTypeError::new_err(format!(
-            "{what}: {note}{self}, are not taken; float16, bfloat16, float32, float64, int32 and \
+            "{what}: values of type {self} are not taken; float16, bfloat16, float32, float64, int32 and \
              int64 are"
         )))
     }

@@ -18,10 +18,9 @@ pub fn to_python(error: Error) -> PyErr {
     match error.kind() {
         Error::Unsupported { .. } => PyNotImplementedError::new_err(text),
         Error::OutOfMemory { .. } => PyMemoryError::new_err(text),
-        // The extra brings it.
-        Error::NoDevice { .. } if text.contains("NVRTC") => {
-            PyRuntimeError::new_err(format!("{text}; for Python: pip install gustav[cuda]"))
-        }
+        Error::NoDevice { .. } if text.contains("NVRTC") => PyRuntimeError::new_err(format!(
+            "{text}; for Python: pip install nvidia-cuda-nvrtc brings it"
+        )),
         Error::NoMpi { .. } => {
             PyRuntimeError::new_err(format!("{text}; for Python: pip install mpi4py mpich"))
         }

@@ -3,6 +3,7 @@
 //! Types are dispatched once, at the entry of a call; behind it are the library's own functions. The
 //! package in `python/gustav` says what its functions take, and documents them.
 
+mod arguments;
 mod array;
 mod attention;
 mod block;

@@ -231,6 +231,11 @@ impl AnyOwned {
         ))
     }
 
+    /// Number of nonzeros.
+    pub fn nnz(&self) -> usize {
+        with_indices!(AnyOwned, self, |p| p.nnz())
+    }
+
     /// What products take.
     pub fn to_ref(&self) -> AnyRef<'static> {
         match self {
@@ -268,7 +273,7 @@ impl AnyPattern {
     /// Number of nonzeros.
     pub fn nnz(&self) -> usize {
         match self {
-            AnyPattern::Host(p) => with_indices!(AnyOwned, p, |p| p.nnz()),
+            AnyPattern::Host(p) => p.nnz(),
             AnyPattern::Gpu(p) => p.nnz(),
         }
     }

@@ -3,6 +3,9 @@
 use gustav::{Arith, DType, Reduce, Scalar, Scale, Semiring};
 use pyo3::exceptions::{PyOverflowError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::types::PyComplex;
+
+use crate::arguments::not_taken;
 
 /// α and β, before the type of the sums is known.
 #[derive(Clone, Copy, Default)]
@@ -28,19 +31,23 @@ impl Factors {
         dtype: DType,
     ) -> PyResult<Self> {
         let factor = |name: &str, value: &Bound<'_, PyAny>| -> PyResult<Factor> {
-            if !dtype.is_integer() {
-                return Ok(Factor::Real(value.extract()?));
-            }
             let too_large = |found: String| {
                 PyValueError::new_err(format!("{name}: {found} does not fit in {dtype}"))
             };
-            let py = value.py();
-            let integer: i64 = value.extract().map_err(|e: PyErr| {
-                match e.is_instance_of::<PyOverflowError>(py) {
+            let refused =
+                |e: PyErr, expected: &str| match e.is_instance_of::<PyOverflowError>(value.py()) {
                     true => too_large(value.to_string()),
-                    false => e,
+                    false => not_taken(name, value, expected),
+                };
+            if !dtype.is_integer() {
+                // NumPy's complex numbers are floats too, of which the imaginary part is dropped.
+                if value.is_instance_of::<PyComplex>() {
+                    return Err(not_taken(name, value, "a real number"));
                 }
-            })?;
+                return Ok(Factor::Real(value.extract().map_err(|e| refused(e, "a real number"))?));
+            }
+            let expected = "an integer, as the values are";
+            let integer: i64 = value.extract().map_err(|e| refused(e, expected))?;
             match dtype == DType::I32 && i32::try_from(integer).is_err() {
                 true => Err(too_large(integer.to_string())),
                 false => Ok(Factor::Integer(integer)),

@@ -6,6 +6,7 @@ use gustav::{CpuScalar, Device, Layout, PatternRef, Plans, SddmmCall, SddmmReque
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
+use crate::arguments;
 use crate::array::Array;
 use crate::device_pattern::{AnyDevice, Kind};
 use crate::element::Element;
@@ -103,7 +104,7 @@ pub fn sddmm(
     out: &Bound<'_, PyAny>,
     alpha: Option<&Bound<'_, PyAny>>,
     beta: Option<&Bound<'_, PyAny>>,
-    threads: Option<usize>,
+    #[pyo3(from_py_with = arguments::threads)] threads: Option<usize>,
     place: Given,
 ) -> PyResult<()> {
     let place = Place::new(py, place)?;

@@ -121,7 +121,10 @@ impl SoftmaxPlan {
         let mut out = Array::to_write("out", out, &place)?;
         out.refuse_overlap(&scores)?;
         self.arrays.refuse_overlap(&out)?;
-        place.execute(py, &self.plan, |plan| plan.execute(&scores, &mut out, &place))
+        let (size, of_call) = (scores.len(), place.clone());
+        place.execute_long(py, size, &self.plan, move |plan| {
+            plan.execute(&scores, &mut out, &of_call)
+        })
     }
 
     /// The gradient with respect to the scores, given the weights and the gradient with respect to them.
@@ -142,6 +145,9 @@ impl SoftmaxPlan {
         out.refuse_overlap(&weights)?;
         out.refuse_overlap(&of_weights)?;
         self.arrays.refuse_overlap(&out)?;
-        place.execute(py, &self.plan, |plan| plan.gradient(&weights, &of_weights, &mut out, &place))
+        let (size, of_call) = (weights.len(), place.clone());
+        place.execute_long(py, size, &self.plan, move |plan| {
+            plan.gradient(&weights, &of_weights, &mut out, &of_call)
+        })
     }
 }

@@ -1,6 +1,6 @@
 //! Sparse × sparse.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use gustav::{
     CpuScalar, Csr, CsrView, Device, Index, Pattern as Owned, Scalar, Spgemm, SpgemmCall,
@@ -9,10 +9,11 @@ use gustav::{
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 
+use crate::arguments;
 use crate::array::Array;
 use crate::block::Block;
 use crate::element::Element;
-use crate::error::{Fault, catch, detached, interruptible};
+use crate::error::{Fault, interruptible};
 use crate::pattern::{AnyOwned, AnyPattern, AnyRef, Pattern, Source};
 use crate::place::Place;
 use crate::scale::{Factors, semiring};
@@ -37,6 +38,11 @@ impl Default for Options {
 /// Nonzeros in rows of B that are many enough for a product to take long.
 const LENGTH_OF_ROWS: usize = 256;
 
+/// An estimate of the multiplications. How many there are is not known before; few nonzeros have few.
+fn size_of_product(nonzeros_of_a: usize, nonzeros_of_b: usize) -> usize {
+    LENGTH_OF_ROWS.saturating_mul(nonzeros_of_a.max(nonzeros_of_b))
+}
+
 type Arrays = (Block, Block, Block);
 
 /// Row offsets, column indices and values of `alpha * op(A) @ B`, all of it or at the places of a mask.
@@ -53,7 +59,7 @@ pub fn spgemm(
     semiring_name: &str,
     sorted: bool,
     deterministic: bool,
-    threads: Option<usize>,
+    #[pyo3(from_py_with = arguments::threads)] threads: Option<usize>,
 ) -> PyResult<Arrays> {
     let (a, b) = (Source::of(pattern_of_a, &Place::Host)?, Source::of(pattern_of_b, &Place::Host)?);
     let mask = mask.map(|mask| Source::of(mask, &Place::Host)).transpose()?;
@@ -64,8 +70,7 @@ pub fn spgemm(
     let semiring = semiring(semiring_name)?;
     let options = Options { transpose, semiring, sorted, deterministic };
     let device = threads::device(threads)?;
-    // How many multiplications there are is not known before; few nonzeros have few.
-    let size = LENGTH_OF_ROWS * values_of_a.len().max(values_of_b.len());
+    let size = size_of_product(values_of_a.len(), values_of_b.len());
     with_scalar!(dtype, |T| interruptible(py, size, move || device.threads().run(|| {
         let (a, b) = (a.pattern()?, b.pattern()?);
         let mask = mask.as_ref().map(Source::pattern).transpose()?;
@@ -158,7 +163,8 @@ impl<T: CpuScalar, I: Index, O: Index> AnyPlan for Typed<T, I, O> {
 /// A product of two patterns, whose result has one pattern in every execution.
 #[pyclass(frozen, module = "gustav._gustav")]
 pub struct SpgemmPlan {
-    plan: Mutex<Box<dyn AnyPlan>>,
+    plan: Arc<Mutex<Box<dyn AnyPlan>>>,
+    size: usize,
 }
 
 #[pymethods]
@@ -176,31 +182,33 @@ impl SpgemmPlan {
         let host = |p: &Bound<'_, Pattern>| p.get().inner.on_host().cloned();
         let (a, b, mask) = (host(a)?, host(b)?, mask.map(host).transpose()?);
         let device = threads::device(None)?;
-        let plan = with_scalar!(dtype, |T| detached(py, move || device.threads().run(|| {
-            let plan: Box<dyn AnyPlan> = match (a, b, mask) {
-                (AnyOwned::Small(a), AnyOwned::Small(b), None) => {
-                    planned::<T, _, _>(a, b, None, calls, &device, AnyOwned::Small)?
-                }
-                (AnyOwned::Small(a), AnyOwned::Small(b), Some(AnyOwned::Small(m))) => {
-                    planned::<T, _, _>(a, b, Some(m), calls, &device, AnyOwned::Small)?
-                }
-                (AnyOwned::Long(a), AnyOwned::Long(b), None) => {
-                    planned::<T, _, _>(a, b, None, calls, &device, AnyOwned::Long)?
-                }
-                (AnyOwned::Long(a), AnyOwned::Long(b), Some(AnyOwned::Long(m))) => {
-                    planned::<T, _, _>(a, b, Some(m), calls, &device, AnyOwned::Long)?
-                }
-                (AnyOwned::Large(a), AnyOwned::Large(b), None) => {
-                    planned::<T, _, _>(a, b, None, calls, &device, AnyOwned::Large)?
-                }
-                (AnyOwned::Large(a), AnyOwned::Large(b), Some(AnyOwned::Large(m))) => {
-                    planned::<T, _, _>(a, b, Some(m), calls, &device, AnyOwned::Large)?
-                }
-                _ => return Err(other_indices()),
-            };
-            Ok(plan)
-        })))?;
-        Ok(SpgemmPlan { plan: Mutex::new(plan) })
+        let size = size_of_product(a.nnz(), b.nnz());
+        let plan =
+            with_scalar!(dtype, |T| interruptible(py, size, move || device.threads().run(|| {
+                let plan: Box<dyn AnyPlan> = match (a, b, mask) {
+                    (AnyOwned::Small(a), AnyOwned::Small(b), None) => {
+                        planned::<T, _, _>(a, b, None, calls, &device, AnyOwned::Small)?
+                    }
+                    (AnyOwned::Small(a), AnyOwned::Small(b), Some(AnyOwned::Small(m))) => {
+                        planned::<T, _, _>(a, b, Some(m), calls, &device, AnyOwned::Small)?
+                    }
+                    (AnyOwned::Long(a), AnyOwned::Long(b), None) => {
+                        planned::<T, _, _>(a, b, None, calls, &device, AnyOwned::Long)?
+                    }
+                    (AnyOwned::Long(a), AnyOwned::Long(b), Some(AnyOwned::Long(m))) => {
+                        planned::<T, _, _>(a, b, Some(m), calls, &device, AnyOwned::Long)?
+                    }
+                    (AnyOwned::Large(a), AnyOwned::Large(b), None) => {
+                        planned::<T, _, _>(a, b, None, calls, &device, AnyOwned::Large)?
+                    }
+                    (AnyOwned::Large(a), AnyOwned::Large(b), Some(AnyOwned::Large(m))) => {
+                        planned::<T, _, _>(a, b, Some(m), calls, &device, AnyOwned::Large)?
+                    }
+                    _ => return Err(other_indices()),
+                };
+                Ok(plan)
+            })))?;
+        Ok(SpgemmPlan { plan: Arc::new(Mutex::new(plan)), size })
     }
 
     /// The pattern of the result, and its values for these values of the operands.
@@ -212,10 +220,8 @@ impl SpgemmPlan {
     ) -> PyResult<(Pattern, Block)> {
         let a = Array::vector("values of a", values_of_a, &Place::Host)?;
         let b = Array::vector("values of b", values_of_b, &Place::Host)?;
-        let (inner, values) = detached(py, || {
-            let mut plan = self.plan.lock().unwrap_or_else(PoisonError::into_inner);
-            catch(|| plan.execute(&a, &b))
-        })?;
+        let work = move |plan: &mut Box<dyn AnyPlan>| plan.execute(&a, &b);
+        let (inner, values) = Place::Host.execute_long(py, self.size, &self.plan, work)?;
         Ok((Pattern { inner: AnyPattern::Host(inner) }, values))
     }
 }

@@ -10,6 +10,7 @@ use gustav::{
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
+use crate::arguments;
 use crate::array::Array;
 use crate::device_pattern::{AnyDevice, Kind};
 use crate::element::Element;
@@ -85,7 +86,7 @@ pub fn spmm(
     semiring_name: &str,
     reduce: &str,
     deterministic: bool,
-    threads: Option<usize>,
+    #[pyo3(from_py_with = arguments::threads)] threads: Option<usize>,
     place: Given,
 ) -> PyResult<()> {
     let place = Place::new(py, place)?;
@@ -283,13 +284,13 @@ impl SpmmPlan {
     fn new(
         py: Python<'_>,
         pattern: &Bound<'_, Pattern>,
-        columns: usize,
+        #[pyo3(from_py_with = arguments::columns)] columns: usize,
         dtype: &str,
-        calls: u64,
+        #[pyo3(from_py_with = arguments::calls)] calls: u64,
         transpose: bool,
         semiring_name: &str,
         deterministic: bool,
-        threads: Option<usize>,
+        #[pyo3(from_py_with = arguments::threads)] threads: Option<usize>,
         reduce: &str,
         place: Given,
         batch: usize,
@@ -406,7 +407,7 @@ pub fn spmv(
     transpose: bool,
     semiring_name: &str,
     deterministic: bool,
-    threads: Option<usize>,
+    #[pyo3(from_py_with = arguments::threads)] threads: Option<usize>,
     place: Given,
 ) -> PyResult<()> {
     let place = Place::new(py, place)?;

@@ -7,6 +7,7 @@ use std::thread::available_parallelism;
 use gustav::{Device, Threads};
 use pyo3::prelude::*;
 
+use crate::arguments;
 use crate::error::to_python;
 
 /// Pools by their number of threads, of the process that made them.
@@ -64,7 +65,7 @@ pub fn device(count: Option<usize>) -> PyResult<Device> {
 
 /// Sets how many threads products run on where a call does not say.
 #[pyfunction]
-pub fn set_num_threads(count: usize) -> PyResult<()> {
+pub fn set_num_threads(#[pyo3(from_py_with = arguments::of_threads)] count: usize) -> PyResult<()> {
     device(Some(count))?;
     with_pools(|pools| pools.count = count);
     Ok(())

@@ -10,6 +10,7 @@ from torch import Tensor
 from ._attention_operators import heads_first
 from ._calls import calls
 from ._functions import _cast, _expect, _expect_on, _one_type, sddmm, spmm
+from ._layouts import expect_tensor
 from ._pattern import Pattern
 
 # Columns of a head that the fused product holds.
@@ -133,6 +134,7 @@ def _composed(
 
 def _expect_heads(q: Tensor, k: Tensor, v: Tensor) -> None:
     for name, t in (("q", q), ("k", k), ("v", v)):
+        expect_tensor(name, t)
         if t.ndim not in (2, 3) or t.ndim != q.ndim:
             raise ValueError(
                 f"{name}: expected two dimensions, or three with heads, as all of q, k and v; found the "

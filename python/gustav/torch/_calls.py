@@ -1,7 +1,7 @@
 """Calls of the operators: past PyTorch's dispatcher where nothing there has to see them.
 
 The dispatcher reaches a kernel in Python through functions in Python, which take longer than a small product does, and
-with gradients several times as long. An eager call on plain tensors comes to the same kernel, with the same rules for
+with gradients several times as long. An eager call on plain tensors in host memory comes to the same kernel, with the same rules for
 gradients, by a function of autograd. Compilers, modes, transforms, tracers, profilers, and tensors that are more than
 their memory go by the registered operators.
 """
@@ -19,35 +19,32 @@ from torch import Tensor
 calls: Any = SimpleNamespace()
 
 _C: Any = torch._C
-_Key: Any = _C.DispatchKey
-_keys_of: Callable[[Tensor], Any] = _C._dispatch_keys
-_is_included: Callable[[Any], bool] = _C._dispatch_tls_is_dispatch_key_included
-_is_excluded: Callable[[Any], bool] = _C._dispatch_tls_is_dispatch_key_excluded
-_is_function_mode: Callable[[], bool] = _C._is_torch_function_mode_enabled
-_is_profiled: Callable[[], bool] = _C._autograd._profiler_enabled
-_tracing_state: Callable[[], Any] = _C._get_tracing_state
+try:
+    _Key: Any = _C.DispatchKey
+    _keys_of: Callable[[Tensor], Any] = _C._dispatch_keys
+    _is_included: Callable[[Any], bool] = _C._dispatch_tls_is_dispatch_key_included
+    _is_excluded: Callable[[Any], bool] = _C._dispatch_tls_is_dispatch_key_excluded
+    _is_function_mode: Callable[[], bool] = _C._is_torch_function_mode_enabled
+    _is_profiled: Callable[[], bool] = _C._autograd._profiler_enabled
+    _tracing_state: Callable[[], Any] = _C._get_tracing_state
+    _MODES, _TRANSFORMS = _Key.Python, _Key.FuncTorchDynamicLayerFrontMode
+    # Excluded in kernels and in inference mode, together with the keys of all devices.
+    _BELOW_AUTOGRAD = _Key.AutogradOther
+    # What the dispatcher knows of tensors in host memory that are nothing but their memory.
+    _plain = []
+    for _inference in (False, True):
+        with torch.inference_mode(_inference):
+            _plain.append(_keys_of(torch.empty(0, device="cpu")))
+    _is_asked = True
+except AttributeError:
+    # A version of PyTorch without one of these names, which are its own.
+    _is_asked = False
 _is_grad_enabled, _is_compiling = torch.is_grad_enabled, torch.compiler.is_compiling
 
 _TENSORS = (torch.Tensor, torch.nn.Parameter)
 _NUMBERS = (int, bool, float, str, type(None))
-_MODES, _TRANSFORMS = _Key.Python, _Key.FuncTorchDynamicLayerFrontMode
-# Excluded in kernels and in inference mode, together with the keys of all devices.
-_BELOW_AUTOGRAD = _Key.AutogradOther
 
 _STRAIGHT, _WITH_GRADIENTS, _BY_DISPATCHER = range(3)
-
-
-def _keys_on(device: Any) -> list[Any]:
-    """What the dispatcher knows of tensors on a device that are nothing but their memory."""
-    found = []
-    for inference in (False, True):
-        with torch.inference_mode(inference):
-            found.append(_keys_of(torch.empty(0, device=device)))
-    return found
-
-
-# By the type of device, that of GPUs when the first tensor there is seen: asking for it before would use CUDA.
-_plain = {"cpu": _keys_on("cpu")}
 
 
 def _way(arguments: tuple[Any, ...]) -> int:
@@ -67,11 +64,7 @@ def _way(arguments: tuple[Any, ...]) -> int:
             continue
         if kind not in _TENSORS:
             return _BY_DISPATCHER
-        device = "cpu" if argument.is_cpu else argument.device.type
-        plain = _plain.get(device)
-        if plain is None:
-            plain = _plain[device] = _keys_on(device)
-        if _keys_of(argument) not in plain:
+        if not argument.is_cpu or _keys_of(argument) not in _plain:
             return _BY_DISPATCHER
         requires_grad = requires_grad or argument.requires_grad
     if requires_grad and _is_grad_enabled() and not _is_excluded(_BELOW_AUTOGRAD):
@@ -99,7 +92,7 @@ def add(
     Direct.__name__ = f"Gustav_{name}"
 
     def call(*arguments: Any) -> Any:
-        way = _BY_DISPATCHER if _is_compiling() else _way(arguments)
+        way = _way(arguments) if _is_asked and not _is_compiling() else _BY_DISPATCHER
         if way == _STRAIGHT:
             return kernel(*arguments)
         if way == _WITH_GRADIENTS:

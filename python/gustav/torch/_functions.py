@@ -6,6 +6,7 @@ import torch
 from torch import Tensor
 
 from . import _spgemm
+from ._layouts import expect_tensor
 from ._operators import calls
 from ._pattern import Pattern
 
@@ -63,6 +64,7 @@ def spmm(
         raise ValueError(f"reduce: {reduce!r} is not known; {', '.join(_REDUCTIONS)} are")
     _expect_on(pattern, "x", x)
     if values is not None:
+        expect_tensor("values", values)
         if values.dtype != x.dtype or values.device != x.device or torch.is_autocast_enabled(x.device.type):
             values, x = _one_type(("values", "x"), values, x)
         _expect("values", values, pattern.nnz, -1)
@@ -136,6 +138,7 @@ def sddmm(pattern: Pattern, q: Tensor, k: Tensor) -> Tensor:
     tensor([4., 6.])
     """
     _expect_on(pattern, "q", q)
+    expect_tensor("k", k)
     if q.dtype != k.dtype or q.device != k.device or torch.is_autocast_enabled(q.device.type):
         q, k = _one_type(("q", "k"), q, k)
     _expect("q", q, pattern.shape[0], -2)
@@ -207,6 +210,7 @@ def _one_type(names: tuple[str, ...], *tensors: Tensor) -> tuple[Tensor, ...]:
     """The tensors, in the type of autocast where it is on; of one type on one device."""
     device = tensors[0].device
     for other, t in zip(names, tensors, strict=True):
+        expect_tensor(other, t)
         if t.device != device:
             raise ValueError(f"{names[0]} is on {device} and {other} on {t.device}; give all on one")
     tensors = _cast(*tensors)
@@ -217,8 +221,18 @@ def _one_type(names: tuple[str, ...], *tensors: Tensor) -> tuple[Tensor, ...]:
 
 
 def _expect_on(pattern: Pattern, name: str, t: Tensor) -> None:
-    """A tensor is where the pattern is."""
+    """`t` is a tensor where the pattern is."""
+    if not isinstance(pattern, Pattern):
+        raise TypeError(
+            f"expected a gustav.torch.Pattern before {name}, found {type(pattern).__name__}; Pattern.from_sparse and "
+            "Pattern.from_edge_index make one"
+        )
+    expect_tensor(name, t)
     if t.device != pattern.device:
+        if t.device.type not in ("cpu", "cuda"):
+            raise NotImplementedError(
+                f"{name}: tensors on {t.device} are not taken; nearest that works: on the CPU or on cuda"
+            )
         raise ValueError(
             f"{name} is on {t.device} and the pattern on {pattern.device}; P.to({str(t.device)!r}) is there"
         )

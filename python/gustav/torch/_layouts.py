@@ -5,16 +5,27 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
+
+from .. import _device
 
 # The export without the checks of Tensor.__dlpack__, which operators have no use for: gradients are recorded
 # above them.
 to_dlpack: Callable[[Tensor], Any] = torch.utils.dlpack.to_dlpack  # type: ignore[attr-defined]
 
 
+def expect_tensor(name: str, t: Any) -> None:
+    """Refuses what is no tensor."""
+    if not isinstance(t, Tensor):
+        remedy = "; torch.from_numpy makes one" if isinstance(t, np.ndarray) else ""
+        raise TypeError(f"{name}: expected a tensor of PyTorch, found {type(t).__name__}{remedy}")
+
+
 def exported(t: Tensor) -> Any:
     """A tensor as the module takes it, copied where no layout with a leading dimension expresses it."""
+    _device.expect_storage(t)
     if not t.is_contiguous() and not _has_layout(t):
         t = t.contiguous()
     return to_dlpack(t)
@@ -29,6 +40,7 @@ def _has_layout(t: Tensor) -> bool:
 
 def rows(t: Tensor) -> Any:
     """Rows × columns, or rows × heads × columns, as a row-major matrix of all heads."""
+    _device.expect_storage(t)
     return to_dlpack(row_major(as_one(t.transpose(0, 1)) if t.ndim == 3 else t))
 
 
@@ -43,6 +55,7 @@ def of_nonzeros(bias: Tensor | None) -> tuple[Any, str] | None:
         return None
     if bias.ndim == 1:
         return exported(bias), "shared"
+    _device.expect_storage(bias)
     if bias.T.is_contiguous():
         return to_dlpack(flat(bias.T)), "head_major"
     return to_dlpack(flat(bias)), "nonzero_major"

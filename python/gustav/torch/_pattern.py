@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from .. import _device, _families, _gustav, _operands
-from ._layouts import as_one, exported, flat, to_dlpack
+from ._layouts import as_one, expect_tensor, exported, flat, to_dlpack
 
 # Plans that one pattern keeps, the oldest dropped first.
 _MOST_PLANS = 64
@@ -90,7 +90,9 @@ class Pattern:
     def __init__(
         self, crow: Tensor, col: Tensor, size: tuple[int, int], *, copy: bool = True
     ) -> None:
-        rows, columns = size
+        size = _operands.sizes("size", size)
+        expect_tensor("crow", crow)
+        expect_tensor("col", col)
         crow, col = crow.detach(), col.detach()
         if crow.device != col.device:
             raise ValueError(f"crow is on {crow.device} and col on {col.device}; give both on one")
@@ -98,7 +100,7 @@ class Pattern:
         if place is not None and crow.dtype == torch.int32 and col.dtype == torch.int64:
             crow = crow.to(torch.int64)
         crow, col = (_device.exported(t, place) for t in (crow, col))
-        self._adopt(_gustav.Pattern(crow, col, (int(rows), int(columns)), copy, place))
+        self._adopt(_gustav.Pattern(crow, col, size, copy, place))
 
     def _adopt(self, native: _gustav.Pattern) -> None:
         self._native = native
@@ -137,6 +139,7 @@ class Pattern:
         >>> gt.Pattern.from_sparse(torch.eye(3).to_sparse())
         Pattern(3 x 3, 3 nonzeros)
         """
+        expect_tensor("t", t)
         t = t.detach()
         if t.layout == torch.sparse_coo:
             t = t.coalesce()
@@ -176,6 +179,11 @@ class Pattern:
         >>> gt.spmm(P, None, torch.tensor([[1.0], [10.0], [100.0]])).ravel()
         tensor([110.,   0.,   1.])
         """
+        expect_tensor("edge_index", edge_index)
+        if edge_index.dtype not in (torch.int32, torch.int64):
+            raise TypeError(f"edge_index: indices of type {edge_index.dtype} are not taken; int64 and int32 are")
+        if size is not None:
+            size = _operands.sizes("size", size)
         if edge_index.ndim != 2 or edge_index.shape[0] != 2:
             raise ValueError(f"edge_index: expected 2 x edges, found {tuple(edge_index.shape)}")
         source, target = edge_index.detach()
@@ -260,17 +268,17 @@ class Pattern:
 
     def _count_positions(self) -> bool:
         if self._gpu is not None:
-            return int(torch.unique(self.positions()).numel()) == self.nnz
+            columns = torch.unique(self.inner_indices(False))
+            return int(torch.unique(self.positions(columns)).numel()) == self.nnz
         return self._native.is_canonical() or self._native.transposed()[0].is_canonical()
 
     def kept_permutation(self) -> Any:
         """The permutation, which a graph that is being captured keeps."""
         return self.keep("permutation", lambda: self.permutation)
 
-    def positions(self) -> Tensor:
-        """A number for the position of every nonzero, in the order of rows and columns."""
-        row = self.inner_indices(True)
-        return row * self.shape[1] + self.inner_indices(False)
+    def positions(self, columns: Tensor) -> Tensor:
+        """The :func:`positions` of the nonzeros, whose columns are among these."""
+        return positions(self.shape[0], columns, self.inner_indices(True), self.inner_indices(False))
 
     def ones(self, dtype: torch.dtype) -> Tensor:
         """As many ones as there are nonzeros. They are kept, and must not be written."""
@@ -421,6 +429,32 @@ class Pattern:
         rows, columns = self.shape
         where = "" if self._gpu is None else f", {self.device}"
         return f"Pattern({rows} x {columns}, {self.nnz} nonzeros{where})"
+
+
+def positions(rows: int, columns: Tensor, row: Tensor, col: Tensor) -> Tensor:
+    """A number for the position of each entry, in the order of rows and columns.
+
+    Parameters
+    ----------
+    rows
+        Number of rows.
+    columns
+        The columns that entries may have, sorted and without repetition: a matrix may have more columns than can be
+        counted together with its rows.
+    row, col
+        Of the entries, int64.
+
+    Raises
+    ------
+    NotImplementedError
+        Where int64 does not count rows × columns.
+    """
+    if rows * len(columns) > torch.iinfo(torch.int64).max:
+        raise NotImplementedError(
+            f"int64 does not count the positions of {rows} rows and {len(columns)} columns with nonzeros, which the "
+            "gradients of spgemm need; nearest that works: spgemm of values without gradients, as detach() gives"
+        )
+    return row * len(columns) + torch.searchsorted(columns, col)
 
 
 def _restored(crow: Tensor, col: Tensor, size: tuple[int, int], permutation: Tensor | None) -> Pattern:

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from .. import _families, _gustav
 from ._layouts import exported
-from ._pattern import Pattern, arrays_of
+from ._pattern import Pattern, arrays_of, positions
 
 
 class _Plan:
@@ -104,6 +104,7 @@ def _positions(product: _gustav.Pattern, mask: Pattern) -> Tensor | None:
         return None
     rows = torch.arange(mask.shape[0], device=mask.device)
     row = rows.repeat_interleave(crow.diff(), output_size=product.nnz)
-    of_mask, order = mask.positions().sort(stable=True)
-    found = torch.searchsorted(of_mask, row * mask.shape[1] + col)
+    columns = torch.unique(mask.inner_indices(False))
+    of_mask, order = mask.positions(columns).sort(stable=True)
+    found = torch.searchsorted(of_mask, positions(mask.shape[0], columns, row, col.to(torch.int64)))
     return order[found]

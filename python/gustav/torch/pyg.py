@@ -16,11 +16,12 @@ import torch
 from torch import Tensor
 
 from ._functions import spmm as _spmm
+from ._layouts import expect_tensor
 from ._pattern import Pattern
 
 
 class _Learnt:
-    """The pattern of a tensor, and the state that the tensor was in."""
+    """The pattern of a tensor, and how often the tensor had been written to, as PyTorch counts."""
 
     __slots__ = ("pattern", "tensor", "version")
 
@@ -49,8 +50,9 @@ def spmm(
     src : tensor or Pattern
         An ``edge_index`` of 2 × edges with sources and targets; or the transposed adjacency matrix, as
         ``torch_geometric.utils.spmm`` takes it: a sparse tensor in CSR, CSC or COO, or a
-        :class:`gustav.torch.Pattern`. What is learnt of an ``edge_index`` is kept as long as it lives and
-        nobody writes to it. EdgeIndex is a tensor and is taken; ``torch_sparse.SparseTensor`` by its
+        :class:`gustav.torch.Pattern`. What is learnt of an ``edge_index`` or a sparse tensor is kept as long as it
+        lives, until a write to it that PyTorch counts: not one through ``.data``, or to an array of NumPy that
+        shares its memory. EdgeIndex is a tensor and is taken; ``torch_sparse.SparseTensor`` by its
         ``to_torch_sparse_csr_tensor()``.
     other : tensor, sources × features
         Features.
@@ -83,6 +85,9 @@ def spmm(
     tensor([0.5000, 0.5000, 1.0000])
     """
     reduce = "sum" if reduce == "add" else reduce
+    expect_tensor("other", other)
+    if not isinstance(src, Pattern):
+        expect_tensor("src", src)
     if isinstance(src, Pattern):
         pattern, values = src, edge_weight
     elif src.layout == torch.strided:
