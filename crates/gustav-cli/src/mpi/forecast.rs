@@ -16,14 +16,14 @@ use crate::random;
 use crate::source::Source;
 use crate::types::with_types;
 
-/// Ranks of the largest machines; counting takes time that grows with their square.
-const MOST_RANKS: usize = 1 << 17;
+/// Counting takes time that grows with the square of the number, some minutes for this many.
+const MOST_RANKS: usize = 1 << 16;
 
 /// What a plan over ranks that are not run is asked for.
 #[derive(clap::Args, Clone, Debug)]
 pub struct Ranks {
     /// Count what this many ranks would send each other, or each of several numbers (4,16,64), without running them; at
-    /// most 131072
+    /// most 65536
     #[arg(
         long,
         value_name = "LIST",

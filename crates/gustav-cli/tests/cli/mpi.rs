@@ -198,7 +198,7 @@ fn ranks_that_are_not_run_are_counted() {
     assert_eq!((&one["efficiency"], &one["limit"]), (&1.0.into(), &"nothing".into()));
     for (line, words) in [
         ("plan gen:grid5:9x9 --columns 4 --mpi-ranks 4,0", "at least 1"),
-        ("plan gen:grid5:9x9 --columns 4 --mpi-ranks 1000000000000", "at most 131072"),
+        ("plan gen:grid5:9x9 --columns 4 --mpi-ranks 1000000000000", "at most 65536"),
         ("plan gen:grid5:9x9 --operation spgemm --mpi-ranks 4", "--mpi --operation spgemm"),
         ("plan gen:grid5:9x9 --columns 4 --mpi-ranks 4 --bandwidth 0", "more than 0"),
         ("plan gen:grid5:9x9 --columns 4 --mpi-ranks 4 --mpi", "cannot be used with"),

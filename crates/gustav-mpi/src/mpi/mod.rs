@@ -20,11 +20,11 @@ const MESSAGE_LIMIT: usize = 1 << 30;
 ///
 /// MPI is initialised if nobody has done so, and then finalised when the last clone, and the last [`Ranks`] made of
 /// it, is dropped; after a panic the job is aborted instead, as the other ranks would wait for ever. Finalising waits
-/// for all ranks: one that gives up alone calls [`Communicator::abort`] before. After a finalisation by the program every
-/// call is an error.
+/// for all ranks: one that gives up alone calls [`Communicator::abort`] before. After a finalisation by the program
+/// every call is an error.
 ///
-/// Where the [thread level](Mpi::thread_level) is [`ThreadLevel::Serialized`], calls of gustav take turns, but those that
-/// the program makes itself, or another library, are not known here: no other thread is in MPI during a call of
+/// Where the [thread level](Mpi::thread_level) is [`ThreadLevel::Serialized`], calls of gustav take turns, but those
+/// that the program makes itself, or another library, are not known here: no other thread is in MPI during a call of
 /// [`Mpi::init`], of [`Mpi::world`], and of anything on the ranks.
 #[derive(Clone)]
 pub struct Mpi {
