@@ -160,8 +160,12 @@ def test_a_missing_package_is_no_error(monkeypatch):
 
 def test_patterns_of_two_devices_are_refused():
     pattern = gt.Pattern(torch.tensor([0, 1]), torch.tensor([0]), (1, 1))
-    with pytest.raises(ValueError, match=r"x is on meta and the pattern on cpu; P.to\('meta'\)"):
+    with pytest.raises(NotImplementedError, match="x: tensors on meta are not taken; .*the CPU or on cuda"):
         gt.spmm(pattern, None, torch.ones(1, 1, device="meta"))
+    elsewhere = gt.Pattern(torch.tensor([0, 1]), torch.tensor([0]), (1, 1))
+    elsewhere.device = torch.device("cuda", 0)
+    with pytest.raises(ValueError, match=r"x is on cpu and the pattern on cuda:0; P.to\('cpu'\)"):
+        gt.spmm(elsewhere, None, torch.ones(1, 1))
     with pytest.raises(ValueError, match="crow is on meta and col on cpu"):
         gt.Pattern(torch.zeros(2, dtype=torch.int64, device="meta"), torch.tensor([0]), (1, 1))
     with pytest.raises(NotImplementedError, match="meta.*nearest that works"):
