@@ -14,6 +14,11 @@ __all__ = [
     "SpgemmPlan",
     "DeviceBlock",
     "DeviceSpgemmPlan",
+    "Ranks",
+    "DistPattern",
+    "DistSpmmPlan",
+    "DistSddmmPlan",
+    "DistSpgemmPlan",
     "spgemm_on_gpu",
     "spmm",
     "spmv",
@@ -270,6 +275,7 @@ def set_num_threads(count: int) -> None: ...
 def get_num_threads() -> int: ...
 def command(arguments: list[str]) -> int: ...
 
+@final
 class Ranks:
     @staticmethod
     def world() -> Ranks: ...
@@ -288,6 +294,7 @@ class Ranks:
     def fail(self, words: str) -> None: ...
     def check(self) -> None: ...
 
+@final
 class DistPattern:
     def __new__(
         cls, ranks: Ranks, local: tuple[Any, Any, tuple[int, int]], columns: list[int] | None = None
@@ -307,6 +314,7 @@ class DistPattern:
     @property
     def indices(self) -> Block: ...
 
+@final
 class DistSpmmPlan:
     def __new__(
         cls,
@@ -329,6 +337,7 @@ class DistSpmmPlan:
     @property
     def workspace_bytes(self) -> int: ...
 
+@final
 class DistSddmmPlan:
     def __new__(
         cls, pattern: DistPattern, depth: int, dtype: str, calls: int, threads: int | None
@@ -338,6 +347,7 @@ class DistSddmmPlan:
     @property
     def sent_bytes(self) -> int: ...
 
+@final
 class DistSpgemmPlan:
     def __new__(
         cls, a: DistPattern, b: DistPattern, dtype: str, semiring_name: str, threads: int | None
