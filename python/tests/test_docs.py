@@ -88,12 +88,33 @@ def of_torch():
     )
 
 
+# What the program over ranks starts from, on one rank.
+OF_RANKS = """
+import numpy as np, scipy.sparse as sp, torch
+local_rows = sp.random_array((9, 9), density=0.4, format="csr", rng=np.random.default_rng(0))
+x = torch.randn(9, 64, dtype=torch.float64)
+q = k = x
+values = torch.from_numpy(local_rows.data)
+"""
+
+
+def run_over_ranks(blocks):
+    pytest.importorskip("mpi4py")
+    # In a process of its own, as MPI does not like forks, which other tests make.
+    program = "\n".join([OF_RANKS, *blocks]).replace("y = gm.spmm", "b = a\ny = gm.spmm", 1)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stderr
+
+
 @pytest.mark.filterwarnings("ignore:.*:DeprecationWarning")
 @pytest.mark.parametrize(("page", "title"), PAGES)
 def test_programs_run(page, title):
     blocks = sections(page)[title]
     if title == "On a GPU" and not torch.cuda.is_available():
         pytest.skip("the section is of a GPU, and there is none")
+    if title == "The graph is larger than one machine":
+        run_over_ranks(blocks)
+        return
     torch.manual_seed(0)
     torch.compiler.reset()
     is_of_torch = any("gt." in block or "torch." in block for block in blocks)
