@@ -51,7 +51,6 @@ programs = [
 ]
 [engines]
 ours = ["auto"]
-peers = ["loop", "mkl", "pyg"]
 [timing]
 rounds = 3
 budget_s = 0.01
@@ -72,6 +71,8 @@ fn a_peer_multiplies_for_a_program_or_trains_a_network() {
     std::fs::set_permissions(&shell, std::fs::Permissions::from_mode(0o755)).unwrap();
     let args = BenchArgs {
         python: Some(shell.display().to_string()),
+        // Named, as suites for a CPU leave out peers of a GPU.
+        peers: Some(["loop", "mkl", "pyg"].map(str::to_owned).to_vec()),
         threads: Some(1),
         quiet: true,
         ..BenchArgs::new(&suite.display().to_string(), folder.path().join("p.jsonl"))
