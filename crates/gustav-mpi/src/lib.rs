@@ -16,6 +16,7 @@ mod matrix;
 mod mpi;
 mod order;
 mod partition;
+mod positions;
 mod ranks;
 mod routes;
 mod sddmm;

@@ -8,6 +8,7 @@ use gustav_core::{
 use gustav_cpu::{CpuScalar, Options, SpmmPlan};
 
 use crate::blocks::Part;
+use crate::positions::Positions;
 
 // Values that one task moves.
 const TASK: usize = 1 << 14;
@@ -22,7 +23,7 @@ impl<T: CpuScalar<Accum: CpuScalar>> DistScalar for T {}
 pub struct Product<A: CpuScalar> {
     plan: SpmmPlan<'static, A>,
     /// Where the values are, among those of the rank or of a message; in order when there are none.
-    positions: Option<Vec<usize>>,
+    positions: Option<Positions>,
     nnz: usize,
 }
 
@@ -86,7 +87,7 @@ impl<A: CpuScalar> Product<A> {
             .layouts(layout_b, layout_c)
             .calls(of.calls);
         let plan = SpmmPlan::new(&pattern, &problem, common.options)?;
-        Ok(Product { plan, positions, nnz: shape.2 })
+        Ok(Product { plan, positions: positions.map(Positions::new), nnz: shape.2 })
     }
 
     /// Values that [`Product::execute`] needs room for.
@@ -96,7 +97,7 @@ impl<A: CpuScalar> Product<A> {
 
     /// Bytes that it holds.
     pub fn bytes(&self) -> usize {
-        self.plan.workspace_bytes() + self.positions.as_ref().map_or(0, |p| size_of_val(&p[..]))
+        self.plan.workspace_bytes() + self.positions.as_ref().map_or(0, Positions::bytes)
     }
 
     /// Algorithm, configuration and reason.
@@ -122,8 +123,12 @@ impl<A: CpuScalar + Arith> Product<A> {
             (None, Some(values)) => values,
             (positions, _) => {
                 let scratch = &mut scratch[..self.nnz];
-                let from = |k: usize| positions.as_ref().map_or(k, |p| p[k]);
-                parallel::each_mut(scratch, TASK, |k, to| *to = values[from(k)].to_accum());
+                match positions {
+                    Some(positions) => positions.gather(values, scratch),
+                    None => {
+                        parallel::each_mut(scratch, TASK, |k, to| *to = values[k].to_accum());
+                    }
+                }
                 scratch
             }
         };
