@@ -46,4 +46,6 @@ pub use run::run;
 pub use schedule::forecast;
 pub use suite::{Engines, Products, Source, Suite};
 pub use timing::Timing;
-pub use tune::{PassCallback, TuneArgs, Tuned, can_train, measure_candidates, train_predictor};
+pub use tune::{
+    PassCallback, TuneArgs, Tuned, can_train, measure_candidates, train_predictor, write_bounds,
+};

@@ -64,7 +64,8 @@ pub fn run(args: &BenchArgs) -> Result<Outcome> {
         let process = PROCESSES.contains(&p.as_str());
         suite.device.is_some() && !process
     });
-    let gpu = suite.device.as_ref().map(|d| Started::new(d, &within)).transpose()?;
+    let mut gpu = suite.device.as_ref().map(|d| Started::new(d, &within)).transpose()?;
+    gpu.iter_mut().for_each(|gpu| gpu.time_plans = suite.timing.plans);
     notes.extend(gpu.iter().flat_map(|gpu| gpu.idle(&suite.products.operations)));
     let (peers, missing) = Peers::start(&without, launch);
     notes.extend(missing);

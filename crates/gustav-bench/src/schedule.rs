@@ -182,8 +182,14 @@ fn on_cpu(operation: Operation) -> Vec<Algorithm> {
     entries.iter().map(|e| e.algorithm).collect()
 }
 
-/// Gustav's algorithms for an operation: `named`, with `all` expanded.
-fn algorithms(named: &[String], on_gpu: bool, operation: Operation) -> Vec<String> {
+/// Gustav's algorithms for an operation: `named`, with `all` expanded, and `NAME#*` to the configurations of
+/// an algorithm that autotuning on a GPU tries.
+fn algorithms(
+    named: &[String],
+    on_gpu: bool,
+    operation: Operation,
+    configurations: impl Fn(Algorithm) -> usize,
+) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for name in named {
         if name == "all" {
@@ -193,6 +199,8 @@ fn algorithms(named: &[String], on_gpu: bool, operation: Operation) -> Vec<Strin
             };
             names.push("auto".into());
             names.extend(own.iter().map(|a| a.name().to_owned()));
+        } else if let Some(Ok(own)) = name.strip_suffix("#*").map(str::parse) {
+            names.extend((0..configurations(own)).map(|k| format!("{own}#{k}")));
         } else {
             names.push(name.clone());
         }
@@ -218,9 +226,11 @@ fn of_matrix(suite: &Suite, workload: &Workload) -> Vec<Typed> {
             suite.products.operations.iter().filter(|o| workload.operations.contains(o))
         {
             let shape = |columns| Case::new(&workload.name, operation, columns, dtype);
-            let ours = algorithms(named, suite.device.is_some(), operation);
-            let mut add = |case: Case, layouts, mask| {
-                let (case, ours, peers) = (case.layout(layouts), ours.clone(), peers.clone());
+            let mut add = |case: Case, layouts: Layouts, mask| {
+                let configurations =
+                    |own| cuda::configurations(own, operation, case.columns, dtype, layouts);
+                let ours = algorithms(named, suite.device.is_some(), operation, configurations);
+                let (case, peers) = (case.layout(layouts), peers.clone());
                 let gradients = false;
                 found.push(Typed { case, layouts, operation, dtype, mask, gradients, ours, peers });
             };

@@ -14,6 +14,7 @@ use crate::timing::Timing;
 /// Built-in suites.
 const SHIPPED: &[(&str, &str)] = &[
     ("catalog", include_str!("../../../bench/suites/catalog.toml")),
+    ("choice", include_str!("../../../bench/suites/choice.toml")),
     ("corpus", include_str!("../../../bench/suites/corpus.toml")),
     ("cpu", include_str!("../../../bench/suites/cpu.toml")),
     ("gpu", include_str!("../../../bench/suites/gpu.toml")),

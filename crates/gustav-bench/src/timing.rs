@@ -25,11 +25,24 @@ pub struct Timing {
     /// of which is cold when it is used again, in place of single executions after a flush of the
     /// caches.
     pub rotate: bool,
+    /// On a GPU: whether executions with warm caches are timed as well.
+    pub hot: bool,
+    /// On a GPU: whether plans are timed; otherwise each is made once.
+    pub plans: bool,
 }
 
 impl Default for Timing {
     fn default() -> Self {
-        Timing { warmups: 3, rounds: 15, min_rounds: 5, repeats: 16, budget_s: 0.5, rotate: false }
+        Timing {
+            warmups: 3,
+            rounds: 15,
+            min_rounds: 5,
+            repeats: 16,
+            budget_s: 0.5,
+            rotate: false,
+            hot: true,
+            plans: true,
+        }
     }
 }
 

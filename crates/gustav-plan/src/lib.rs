@@ -5,6 +5,7 @@
 pub mod algorithm;
 pub mod autotune;
 pub mod choice;
+pub mod cost;
 pub mod facts;
 pub mod heuristics;
 mod mix;

@@ -167,7 +167,7 @@ impl<'a, T: Value> CudaEngine<'a, T> {
         let mut made = plan(gpu, on, &on.sets[0], &task, wish, calls)?;
         gpu.device.stream().synchronize()?;
         let mut times = Vec::new();
-        while more_plans(&times) {
+        while gpu.time_plans && more_plans(&times) {
             // Nor is the deallocation of the previous plan.
             drop(made);
             gpu.device.stream().synchronize()?;
@@ -183,7 +183,7 @@ impl<'a, T: Value> CudaEngine<'a, T> {
         for set in &on.sets[1..] {
             plans.push(plan(gpu, on, set, &task, wish, calls)?);
         }
-        let plan_ms = quantile(&times, 0.5).unwrap_or(0.0);
+        let plan_ms = quantile(&times, 0.5);
         let (order_ms, features_ms) = match wish {
             Wish::Candidate(Candidate { order: Some(order), .. }, search) => {
                 let order_ms = on.order(order, search, &task.a)?.1;
@@ -206,7 +206,7 @@ impl<'a, T: Value> CudaEngine<'a, T> {
             }
         };
         let prepared = Prepared {
-            plan_ms: Some(plan_ms + order_ms),
+            plan_ms: plan_ms.map(|ms| ms + order_ms),
             chosen: Some(algorithm.name().into()),
             reason: Some(reason),
             products: None,

@@ -16,11 +16,11 @@ use resident::Resident;
 use sddmm::{Sampled, SddmmEngine};
 use spgemm::{Pair, SpgemmEngine};
 
-use gustav_core::{CsrView, Error, Operation, Problem, Result, Scalar};
+use gustav_core::{CsrView, DType, Error, Operation, Problem, Result, Scalar};
 use gustav_cuda::catalog::Entry;
 use gustav_cuda::{Device, Probe};
 use gustav_plan::Algorithm;
-use gustav_report::{CUBLAS, CUSPARSE, CUSPARSE_BEST, Gpu};
+use gustav_report::{CUBLAS, CUSPARSE, CUSPARSE_BEST, Gpu, Layouts};
 
 use crate::Bandwidth;
 use crate::engine::{Engine, Task, lacks};
@@ -48,6 +48,26 @@ fn configuration<C>(
     })
 }
 
+/// The number of configurations of `algorithm` that autotuning tries for a product with these operands.
+pub(crate) fn configurations(
+    algorithm: Algorithm,
+    operation: Operation,
+    columns: usize,
+    dtype: DType,
+    layouts: Layouts,
+) -> usize {
+    let empty = CsrView::<f32>::new(0, 0, &[0], &[], &[]);
+    let problem = empty.map(|a| Problem { operation, columns, dtype, ..Problem::spmm(&a) });
+    let problem = problem.map(|p| p.layouts(layouts.b(), layouts.c()));
+    problem.map_or(0, |p| match operation {
+        Operation::Spmm => gustav_cuda::spmm::Config::candidates(algorithm, &p).len(),
+        Operation::Spmv => gustav_cuda::spmv::Config::candidates(algorithm, &p).len(),
+        Operation::Sddmm => gustav_cuda::sddmm::Config::candidates(algorithm, &p).len(),
+        Operation::Spgemm => gustav_cuda::spgemm::Config::candidates(algorithm, &p).len(),
+        Operation::Softmax | Operation::Attention => 0,
+    })
+}
+
 /// Whether the peer of that name multiplies on a GPU.
 pub(crate) fn is_peer(name: &str) -> bool {
     CUSPARSE.contains(&name) || [CUBLAS, CUSPARSE_BEST].contains(&name) || PROCESSES.contains(&name)
@@ -66,6 +86,8 @@ pub(crate) struct Started {
     pub whole: gustav::Device,
     pub probe: Probe,
     pub about: Gpu,
+    /// Whether plans are timed; otherwise each is made once.
+    pub time_plans: bool,
     /// The peers of the run.
     peers: Vec<&'static str>,
 }
@@ -108,7 +130,7 @@ impl Started {
             })
         });
         let peers = named.collect::<Result<_>>()?;
-        Ok(Started { device, whole, probe, about, peers })
+        Ok(Started { device, whole, probe, about, time_plans: true, peers })
     }
 
     /// Peers that compute `operation`.

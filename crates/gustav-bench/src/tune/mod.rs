@@ -1,5 +1,6 @@
 //! Tuning: candidates are measured on many matrices, and a predictor is trained on the records.
 
+mod bounds;
 #[cfg(feature = "train")]
 mod train;
 
@@ -8,6 +9,8 @@ use gustav_plan::predictor::{Candidate, Model, Training};
 use gustav_report::TuneReport;
 
 use crate::{BenchArgs, Outcome, Suite, run};
+
+pub use bounds::write_bounds;
 
 /// Arguments of tuning.
 #[derive(Clone, Debug, PartialEq)]

@@ -35,6 +35,10 @@ pub struct Args {
     /// Train on existing records, and measure nothing
     #[arg(long)]
     train_only: bool,
+    /// Measure nothing: write the bounds of the cost model beside the times of the record file, for
+    /// bench/fit_cost_model.py
+    #[arg(long, value_name = "OUT.jsonl", conflicts_with_all = ["output", "install", "train_only"])]
+    bounds: Option<PathBuf>,
     /// Measure only cases that match, such as matrix=rmat*; of a suite with several numbers of
     /// columns select one, as n=64
     #[arg(long, value_name = "FILTER", default_value = "")]
@@ -100,6 +104,9 @@ impl Display for Counts {
 
 /// Measures, trains and prints the evaluation.
 pub fn run(args: &Args) -> Result {
+    if let Some(output) = &args.bounds {
+        return bounds(args, output);
+    }
     at_least_one("passes", args.passes as u64)?;
     let trains = match gustav_bench::can_train() {
         Err(e) if args.needs_training() => return Err(e.into()),
@@ -156,6 +163,30 @@ pub fn run(args: &Args) -> Result {
     };
     output::print(args.printing, &report, &words(&report))?;
     Ok(if report.counts.wrong == 0 { Outcome::Done } else { Outcome::Failed })
+}
+
+/// What `--bounds` wrote.
+#[derive(Serialize)]
+struct BoundsReport {
+    /// Measurements read.
+    read: usize,
+    /// Those whose configuration is a candidate.
+    written: usize,
+    output: String,
+}
+
+/// Writes bounds beside measured times.
+fn bounds(args: &Args, output: &std::path::Path) -> Result {
+    let bench = BenchArgs {
+        corpus: args.corpus.clone(),
+        seed: args.seed,
+        ..BenchArgs::new(&args.suite, &args.record)
+    };
+    let (read, written) = gustav_bench::write_bounds(&bench, output)?;
+    let report = BoundsReport { read, written, output: output.display().to_string() };
+    let text = format!("{written} of {read} measurements with their bounds in {}\n", report.output);
+    output::print(args.printing, &report, &text)?;
+    Ok(Outcome::Done)
 }
 
 /// Installs a model for plans on its device.

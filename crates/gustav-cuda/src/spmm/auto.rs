@@ -1,50 +1,136 @@
-//! The choice among this backend's own algorithms.
+//! The choice among this backend's own algorithms, by the cost model of `gustav-plan`.
 
-use gustav_core::{Problem, Result};
-use gustav_plan::Algorithm;
-use gustav_plan::heuristics::cuda_spmm::{self, Tuning};
+use gustav_core::{Error, Problem, Result};
+use gustav_plan::cost::{Facts, Parameters, Predicted};
+use gustav_plan::heuristics::cuda_spmm::{self, Available, Tuning};
+use gustav_plan::{Algorithm, RowLengths, RowSimilarity, TileReuse};
 
 use super::catalog::Config;
+use super::cost::Model;
 use super::{b_stationary, even_shares, row_block, segmented, tensor};
 use crate::schedule::pattern::Pattern;
 
-/// The choice of the rules of `gustav-plan` for a pattern, and the reason.
+/// The fastest configuration for a pattern by the cost model, and the reason.
 pub(super) fn choose(pattern: &Pattern<'_>, problem: &Problem) -> Result<(Config, String)> {
-    if problem.extremum.is_some() {
+    let only_segmented = match problem.batch {
+        _ if problem.extremum.is_some() => Some(problem.reduction().to_string()),
+        0 | 1 => None,
+        _ => Some("batches".into()),
+    };
+    if let Some(needed) = only_segmented {
         let (config, reason) = segmented::choose(pattern, problem)?;
-        let reason = format!("{}, which segmented supports; {reason}", problem.reduction());
+        let reason = format!("{needed}, which segmented supports; {reason}");
         return Ok((Config::Segmented(config), reason));
     }
-    if problem.batch > 1 {
-        let (config, reason) = segmented::choose(pattern, problem)?;
-        return Ok((
-            Config::Segmented(config),
-            format!("batches, which segmented supports; {reason}"),
-        ));
+    if !cuda_spmm::inspects(problem, &pattern.device().planner_profile()) {
+        let (config, reason) = even_shares::choose(pattern, problem)?;
+        return Ok((Config::EvenShares(config), reason));
     }
-    let profile = pattern.device().planner_profile();
-    let similarity = || pattern.similarity();
-    let tensor = tensor::is_exact(pattern.device(), problem);
-    let reuse = || b_stationary::reuse(pattern, problem);
-    let lengths = || pattern.lengths();
-    let tuning = cuda_spmm::choose(problem, &profile, tensor, lengths, similarity, reuse)?;
-    Ok((config(problem, &tuning), tuning.reason))
+    let available = Available {
+        tensor: tensor::is_exact(pattern.device(), problem),
+        tiles: b_stationary::copies_tiles(pattern.device()),
+    };
+    fastest(pattern, problem, cuda_spmm::candidates(problem, available))
+}
+
+/// The fastest of some tunings of one algorithm, whose configuration is `of_algorithm`, and the reason.
+///
+/// # Errors
+/// As [`fastest`].
+pub(super) fn fastest_of<C>(
+    pattern: &Pattern<'_>,
+    problem: &Problem,
+    tunings: Vec<Tuning>,
+    of_algorithm: impl FnOnce(Config) -> Option<C>,
+) -> Result<(C, String)> {
+    let (config, reason) = fastest(pattern, problem, tunings)?;
+    let algorithm = config.algorithm();
+    match of_algorithm(config) {
+        Some(config) => Ok((config, reason)),
+        None => Err(crate::product::catalog::no_kernel(super::catalog(), problem, algorithm)),
+    }
+}
+
+/// The fastest of some tunings by the cost model, and the reason.
+///
+/// # Errors
+/// Those of counting; [`Error::Unsupported`] if none is possible.
+fn fastest(
+    pattern: &Pattern<'_>,
+    problem: &Problem,
+    tunings: Vec<Tuning>,
+) -> Result<(Config, String)> {
+    let device = pattern.device();
+    let (profile, shared) = (device.planner_profile(), device.profile().shared_bytes_per_cta);
+    let blocks = |t: &Tuning| [Algorithm::RowBlock, Algorithm::Tensor].contains(&t.algorithm);
+    let blocks = tunings.iter().any(blocks);
+    let similarity = if blocks { Some(pattern.similarity()?) } else { None };
+    let model = Model { problem, facts: pattern, similarity, profile: &profile, shared };
+    let (config, predicted, next) = model.fastest(tunings)?;
+    let (mean, most) = (pattern.lengths()?.mean(), pattern.lengths()?.max());
+    let rows = format!("rows of {mean:.1} nonzeros on average, {most} at most");
+    let next = next.filter(|next| next.1.is_finite()).map_or(String::new(), |(other, us)| {
+        format!("; the fastest of another algorithm, {other}, at {us:.1} µs")
+    });
+    Ok((config, format!("{rows}: predicted at {predicted}{next}")))
+}
+
+/// The fastest of the configurations, its predicted time, and the best of another algorithm with its time.
+type Fastest = (Config, Predicted, Option<(Algorithm, f64)>);
+
+impl Model<'_> {
+    /// # Errors
+    /// As [`fastest`].
+    fn fastest(&self, tunings: Vec<Tuning>) -> Result<Fastest> {
+        let parameters = Parameters::of_gpus();
+        let bytes = self.problem.dtype.bytes();
+        let mut predicted = Vec::new();
+        for tuning in tunings {
+            let config = config(self.problem, &tuning);
+            // A row of B may be too long for shared memory.
+            let bounds = match self.bounds(&config) {
+                Err(Error::Unsupported { .. }) => continue,
+                bounds => bounds?,
+            };
+            if let Some(bounds) = bounds {
+                predicted.push((config, bounds.predict(parameters, bytes)));
+            }
+        }
+        predicted.sort_by(|a, b| a.1.us.total_cmp(&b.1.us));
+        let mut ranked = predicted.into_iter();
+        let Some((config, time)) = ranked.next() else {
+            return Err(crate::product::unsupported(
+                self.problem,
+                "the cost model",
+                "none of its configurations fits",
+                "segmented",
+            ));
+        };
+        let other = ranked.find(|(other, _)| other.algorithm() != config.algorithm());
+        Ok((config, time, other.map(|(other, time)| (other.algorithm(), time.us))))
+    }
+}
+
+impl Facts for Pattern<'_> {
+    fn lengths(&self) -> Result<&RowLengths> {
+        Pattern::lengths(self)
+    }
+
+    fn similarity(&self) -> Result<RowSimilarity> {
+        Pattern::similarity(self)
+    }
+
+    fn tile_reuse(&self, inner: usize, tile: u64) -> Result<TileReuse> {
+        Pattern::tile_reuse(self, inner, tile)
+    }
 }
 
 /// The configuration of an algorithm with this tuning.
 fn config(problem: &Problem, tuning: &Tuning) -> Config {
     match tuning.algorithm {
-        Algorithm::RowBlock => Config::RowBlock(row_block::Config::new(
-            problem,
-            tuning.height,
-            tuning.subgroups,
-            tuning.threads,
-        )),
-        Algorithm::Tensor => {
-            Config::Tensor(tensor::Config::new(problem, tuning.subgroups, tuning.threads))
-        }
+        Algorithm::RowBlock => Config::RowBlock(row_block::Config::new(problem, tuning)),
+        Algorithm::Tensor => Config::Tensor(tensor::Config::new(problem, tuning)),
         Algorithm::BStationary => Config::BStationary(b_stationary::Config::new(problem, tuning)),
-        Algorithm::EvenShares => Config::EvenShares(even_shares::Config::new(problem, tuning)),
         _ => Config::Segmented(segmented::Config::new(problem, tuning)),
     }
 }
@@ -99,8 +185,29 @@ mod tests {
         (RowLengths::new(rows, nnz, counts).expect("the right number of counts"), nnz)
     }
 
+    /// Facts of a pattern that does not exist.
+    struct Counted {
+        rows: RowLengths,
+        similarity: RowSimilarity,
+        per_segment: f64,
+    }
+
+    impl Facts for Counted {
+        fn lengths(&self) -> Result<&RowLengths> {
+            Ok(&self.rows)
+        }
+
+        fn similarity(&self) -> Result<RowSimilarity> {
+            Ok(self.similarity)
+        }
+
+        fn tile_reuse(&self, _: usize, _: u64) -> Result<TileReuse> {
+            Ok(TileReuse { per_segment: self.per_segment, tiles: 200 })
+        }
+    }
+
     #[test]
-    fn rules_choose_configurations_that_kernels_support() {
+    fn configurations_that_kernels_support_are_chosen() {
         let one = CsrView::<f32, u32, u32>::new(1, 1, &[0, 1], &[0], &[1.0]).expect("a matrix");
         let plain = Problem::spmm(&one);
         let mut dice = Dice(1);
@@ -126,26 +233,35 @@ mod tests {
                 llc_bytes: 60 << 20,
             };
             let distinct = [0; 4].map(|_| (1 + dice.below(100)) as f64 / 100.0);
-            let similarity = || Ok(RowSimilarity { distinct });
-            let exact = matches!(dtype, DType::F16 | DType::Bf16);
-            let reuse = || Ok(TileReuse { per_segment: dice.below(64) as f64, tiles: 200 });
-            let lengths = || Ok(&rows);
-            let chosen = cuda_spmm::choose(&problem, &profile, exact, lengths, similarity, reuse);
+            let per_segment = dice.below(64) as f64;
+            let facts = Counted { rows, similarity: RowSimilarity { distinct }, per_segment };
+            let tensor = matches!(dtype, DType::F16 | DType::Bf16);
+            let candidates = cuda_spmm::candidates(&problem, Available { tensor, tiles: true });
             let grown = dice.below(2) == 0;
-            let ordered = cuda_spmm::segmented_in_order(&problem, &rows, &profile, grown);
-            for tuning in [chosen.expect("a tuning"), ordered] {
-                let found = match config(&problem, &tuning) {
+            let ordered = cuda_spmm::segmented(&problem).into_iter();
+            let ordered: Vec<_> = ordered.map(|t| cuda_spmm::in_order(t, grown)).collect();
+            let shared = 48 << (10 + dice.below(3));
+            let model = Model {
+                problem: &problem,
+                facts: &facts,
+                similarity: Some(facts.similarity),
+                profile: &profile,
+                shared,
+            };
+            for tunings in [candidates, ordered] {
+                let (config, time, _) = model.fastest(tunings).expect("a configuration");
+                assert!(time.us.is_finite() && time.us >= 0.0, "{problem}: {time:?}");
+                let found = match config {
                     Config::RowBlock(c) => c.check(&problem),
                     Config::Tensor(c) => c.check(&problem),
-                    Config::EvenShares(c) => c.check(&problem),
                     Config::BStationary(c) => c.check(&problem),
                     Config::Segmented(c) => c.check(&problem),
                     other => panic!("{other:?}"),
                 };
-                assert!(found.is_ok(), "{problem} {rows:?}: {tuning:?}: {found:?}");
-                *taken.entry(tuning.algorithm.name()).or_default() += 1;
+                assert!(found.is_ok(), "{problem} {:?}: {config:?}: {found:?}", facts.rows);
+                *taken.entry(config.algorithm().name()).or_default() += 1;
             }
         }
-        assert!(taken.len() == 5 && taken.values().all(|times| *times > 100), "{taken:?}");
+        assert!(taken.len() == 4 && taken.values().all(|times| *times > 100), "{taken:?}");
     }
 }

@@ -7,10 +7,10 @@ mod partition;
 use std::collections::HashMap;
 
 use gustav_core::{Problem, Result};
-use gustav_plan::heuristics::cuda_spmm::{self, Tuning};
-use gustav_plan::{Algorithm, TileReuse};
+use gustav_plan::heuristics::cuda_spmm;
 
 use super::group::{self, CarryOutWorkspace, Types};
+use super::{auto, catalog};
 use crate::device::{Device, DeviceBuffer, Stream};
 use crate::jit::Request;
 use crate::launch::{GRID_Y, Kernel};
@@ -33,31 +33,21 @@ pub(super) fn supports(problem: &Problem) -> Result<()> {
 
 pub(super) const ANY_LAYOUT: bool = false;
 
-/// The configuration for the number of tiles.
+/// The fastest configuration by the cost model.
 pub(super) fn choose(pattern: &Pattern<'_>, problem: &Problem) -> Result<(Config, String)> {
-    let one = Config::new(problem, &Tuning::of(Algorithm::BStationary));
-    let rows = one.rows(problem, pattern.device().profile().shared_bytes_per_cta)?;
-    let tiles = (problem.inner() as u64).div_ceil(rows);
-    let tuning = cuda_spmm::b_stationary(problem, tiles, &pattern.device().planner_profile());
-    let reason = format!("{tiles} tiles of B of {} columns in shared memory", one.panel());
-    Ok((Config::new(problem, &tuning), reason))
+    auto::fastest_of(pattern, problem, cuda_spmm::b_stationary(), |config| match config {
+        catalog::Config::BStationary(config) => Some(config),
+        _ => None,
+    })
 }
 
-/// How its tiles would divide the rows, from a sample of rows. On a device without bulk copies, the
-/// result is segments of length 0, so that the algorithm is not chosen.
-pub(super) fn reuse(pattern: &Pattern<'_>, problem: &Problem) -> Result<TileReuse> {
-    let profile = pattern.device().profile();
-    let config = Config::new(problem, &Tuning::of(Algorithm::BStationary));
-    match config.rows(problem, profile.shared_bytes_per_cta) {
-        Ok(rows) if profile.compute_capability >= HAS_COPY_ENGINE => {
-            pattern.tile_reuse(problem.inner(), rows)
-        }
-        _ => Ok(TileReuse { per_segment: 0.0, tiles: 0 }),
-    }
+/// Whether the device copies tiles to shared memory in bulk.
+pub(super) fn copies_tiles(device: &Device) -> bool {
+    device.profile().compute_capability >= HAS_COPY_ENGINE
 }
 
 pub(super) fn configs(problem: &Problem) -> Vec<Config> {
-    Config::candidates(problem)
+    cuda_spmm::b_stationary().iter().map(|tuning| Config::new(problem, tuning)).collect()
 }
 
 /// The segments on the device, their static partition, and the kernels compiled so far.

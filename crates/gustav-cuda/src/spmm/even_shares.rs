@@ -29,8 +29,8 @@ pub(super) const ANY_LAYOUT: bool = false;
 
 /// The configuration, from the numbers of rows and nonzeros alone.
 pub(super) fn choose(pattern: &Pattern<'_>, problem: &Problem) -> Result<(Config, String)> {
-    let tuning = cuda_spmm::even_shares(problem, &pattern.device().planner_profile());
-    Ok((Config::new(problem, &tuning), tuning.reason))
+    let (tuning, reason) = cuda_spmm::even_shares(problem, &pattern.device().planner_profile());
+    Ok((Config::new(problem, &tuning), reason))
 }
 
 /// The configurations to time for `problem`.

@@ -7,6 +7,7 @@ mod auto;
 pub mod b_stationary;
 mod catalog;
 pub mod column_panel;
+mod cost;
 pub mod even_shares;
 pub(crate) mod group;
 mod plan;
@@ -22,5 +23,6 @@ pub use crate::papers::spmm::{
 pub use crate::product::orders::takes_orders;
 pub use crate::vendor::spmm as vendor;
 pub use catalog::{Config, catalog};
+pub use cost::bounds;
 pub use plan::{Options, SpmmPlan};
 pub use winner_gradients::WinnerGradients;

@@ -9,6 +9,7 @@ use std::collections::hash_map::Entry;
 use gustav_core::{DType, IndexType, Problem, Result, Semiring};
 use gustav_plan::heuristics::cuda_spmm;
 
+use super::{auto, catalog};
 use crate::device::{Device, Stream};
 use crate::jit::{Request, source};
 use crate::launch::Kernel;
@@ -27,19 +28,18 @@ pub(super) fn supports(problem: &Problem) -> Result<()> {
 
 pub(super) const ANY_LAYOUT: bool = false;
 
-/// Blocks of the height that shares the most loads.
+/// The fastest configuration by the cost model.
 pub(super) fn choose(pattern: &Pattern<'_>, problem: &Problem) -> Result<(Config, String)> {
-    let height = cuda_spmm::height(&pattern.similarity()?, problem.dtype.bytes());
-    let reason = format!("blocks of {height} rows have the fewest columns");
-    Ok((Config::new(problem, height, 1, 768), reason))
+    let tunings = cuda_spmm::row_blocks(problem);
+    auto::fastest_of(pattern, problem, tunings, |config| match config {
+        catalog::Config::RowBlock(config) => Some(config),
+        _ => None,
+    })
 }
 
 /// The configurations to time for `problem`.
 pub(super) fn configs(problem: &Problem) -> Vec<Config> {
-    let heights = [2, 3, 4].into_iter();
-    heights
-        .flat_map(|rows| [1, 2].map(|subgroups| Config::new(problem, rows, subgroups, 384)))
-        .collect()
+    cuda_spmm::row_blocks(problem).iter().map(|tuning| Config::new(problem, tuning)).collect()
 }
 
 /// The blocks on the device and the kernels compiled so far.

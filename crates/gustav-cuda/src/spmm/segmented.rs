@@ -7,9 +7,10 @@ use std::collections::HashMap;
 
 use gustav_core::{Problem, Result};
 use gustav_plan::Order;
-use gustav_plan::heuristics::cuda_spmm;
+use gustav_plan::heuristics::cuda_spmm::{self, Tuning};
 
 use super::group::{self, CarryOutWorkspace, Types};
+use super::{auto, catalog};
 use crate::device::{Device, DeviceBuffer, Stream};
 use crate::jit::Request;
 use crate::launch::Kernel;
@@ -34,21 +35,21 @@ pub(super) fn supports(problem: &Problem) -> Result<()> {
 
 pub(super) const ANY_LAYOUT: bool = false;
 
-/// The configuration, from the lengths of the rows.
+/// The fastest configuration by the cost model. Rows in a row order take windows and loads that keep it.
 pub(super) fn choose(pattern: &Pattern<'_>, problem: &Problem) -> Result<(Config, String)> {
-    let profile = pattern.device().planner_profile();
-    let lengths = pattern.lengths()?;
-    let tuning = match pattern.order() {
-        Some(order) if order.order() == Order::Stored => {
-            cuda_spmm::segmented_as_stored(problem, lengths, &profile)
+    let mut tunings = cuda_spmm::segmented(problem);
+    if let Some(order) = pattern.order() {
+        for tuning in &mut tunings {
+            *tuning = match order.order() {
+                Order::Stored => Tuning { window: 1, ..*tuning },
+                order => cuda_spmm::in_order(*tuning, order.has_blocks()),
+            };
         }
-        Some(order) => {
-            let grown = order.order().has_blocks();
-            cuda_spmm::segmented_in_order(problem, lengths, &profile, grown)
-        }
-        None => cuda_spmm::segmented(problem, lengths, &profile),
-    };
-    Ok((Config::new(problem, &tuning), tuning.reason))
+    }
+    auto::fastest_of(pattern, problem, tunings, |config| match config {
+        catalog::Config::Segmented(config) => Some(config),
+        _ => None,
+    })
 }
 
 pub(super) fn configs(problem: &Problem) -> Vec<Config> {

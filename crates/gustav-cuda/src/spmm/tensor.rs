@@ -4,8 +4,10 @@ use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 
 use gustav_core::{DType, Problem, Result, Semiring};
+use gustav_plan::heuristics::cuda_spmm::{self, Tuning};
 
 use super::row_block::{BlockOperands, BlockTypes};
+use super::{auto, catalog};
 use crate::device::{Device, Stream};
 use crate::jit::Request;
 use crate::launch::Kernel;
@@ -20,8 +22,6 @@ use crate::schedule::pattern::Pattern;
 const ROWS: u32 = 8;
 const CHUNK: u32 = 16;
 const BACKEND: &str = "tensor on CUDA";
-// Mean entries of a block from which several warps share it.
-const LONG: usize = 256;
 
 /// The tile of a warp, and the warps of a block of rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
@@ -38,7 +38,8 @@ pub struct Config {
 }
 
 impl Config {
-    pub(super) fn new(problem: &Problem, subgroups: u32, resident: u32) -> Self {
+    pub(super) fn new(problem: &Problem, tuning: &Tuning) -> Self {
+        let &Tuning { subgroups, threads: resident, .. } = tuning;
         let panel = problem.columns.next_power_of_two().clamp(16, most(problem.dtype)) as u32;
         Config { panel, warps: subgroups.max(4), subgroups, resident }
     }
@@ -61,11 +62,6 @@ impl Config {
             ),
         )
     }
-}
-
-/// Resident threads of a multiprocessor with the registers that a kernel needs.
-fn resident(problem: &Problem) -> u32 {
-    if problem.columns > 64 { 512 } else { 768 }
 }
 
 /// Most columns for which a warp has registers.
@@ -103,16 +99,16 @@ fn oldest(dtype: DType) -> (i32, i32) {
 
 pub(super) const ANY_LAYOUT: bool = false;
 
-/// Several warps per block if blocks are long.
+/// The fastest configuration by the cost model.
 pub(super) fn choose(pattern: &Pattern<'_>, problem: &Problem) -> Result<(Config, String)> {
-    let blocks = pattern.rows.div_ceil(ROWS as usize).max(1);
-    let long = pattern.nnz / blocks >= LONG;
-    let config = Config::new(problem, if long { 4 } else { 1 }, resident(problem));
-    Ok((config, format!("{} warps a block of {ROWS} rows", config.subgroups)))
+    auto::fastest_of(pattern, problem, cuda_spmm::tensor(problem), |config| match config {
+        catalog::Config::Tensor(config) => Some(config),
+        _ => None,
+    })
 }
 
 pub(super) fn configs(problem: &Problem) -> Vec<Config> {
-    [1, 2, 4].map(|subgroups| Config::new(problem, subgroups, resident(problem))).into()
+    cuda_spmm::tensor(problem).iter().map(|tuning| Config::new(problem, tuning)).collect()
 }
 
 /// The blocks on the device and the kernels compiled so far.

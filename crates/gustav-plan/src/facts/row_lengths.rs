@@ -48,6 +48,16 @@ impl RowLengths {
         (1.0 + eighth as f64 / 8.0) * 2f64.powi(octave as i32 + EXACT_BITS as i32)
     }
 
+    /// The middle of the lengths of a bin.
+    pub fn middle(bin: usize) -> f64 {
+        let least = Self::least(bin);
+        if bin < 1 << EXACT_BITS {
+            least
+        } else {
+            least + 2f64.powi(-1 - OCTAVE_BITS as i32) * 2f64.powf(least.log2().floor())
+        }
+    }
+
     /// Rows in each bin.
     pub fn bins(&self) -> &[u64] {
         &self.counts[..BINS]

@@ -7,7 +7,7 @@
 
 use gustav_core::{Problem, Result};
 
-use super::cuda_spmm::{height, inspects};
+use super::cuda_spmm::inspects;
 use crate::{Algorithm, DeviceProfile, RowLengths, RowSimilarity, TileReuse};
 
 /// Fixed cost of a nonzero and cost of a byte of its row of Y, gathered.
@@ -50,6 +50,13 @@ const RESIDENT_NONZEROS: f64 = 1500.0;
 const RESIDENT_DENSITY: f64 = 0.02;
 /// ... or if a row has this many nonzeros in a tile on average.
 const RESIDENT_SEGMENT: f64 = 2.0;
+
+/// Limit of rows × distinct columns per nonzero, in f32: above it too many of the computed sums are not needed; ...
+const LOOSE_F32: f64 = 2.1;
+/// ... and for other types.
+const LOOSE: f64 = 1.6;
+/// By how much another row of a block must reduce the distinct columns per nonzero.
+const PER_ROW: f64 = 0.053;
 
 /// A cost that grows with the bytes of a row.
 struct Line {
@@ -133,6 +140,16 @@ pub fn choose<'r>(
          numbers of nonzeros"
     );
     Ok(Tuning::of(Algorithm::NonzeroSplit, reason))
+}
+
+/// The height of blocks that share most, for values of `bytes` bytes.
+fn height(similarity: &RowSimilarity, bytes: usize) -> u32 {
+    let cost = |h: u32| distinct(similarity, h) + PER_ROW * f64::from(h);
+    // Registers hold four rows only for f32.
+    let (loose, most) = if bytes == 4 { (LOOSE_F32, 4) } else { (LOOSE, 3) };
+    let fits = |h: &u32| *h <= most && distinct(similarity, *h) * f64::from(*h) <= loose;
+    let heights = [2, 3, 4].into_iter().filter(fits);
+    heights.min_by(|a, b| cost(*a).total_cmp(&cost(*b))).unwrap_or(2)
 }
 
 /// The tuning of `row-block`: the height that shares most loads, in as many parts as fill the

@@ -1,54 +1,27 @@
-//! Chooses the SpMM algorithm on a GPU, and its tuning.
-//!
-//! The thresholds were fitted to sweeps over configurations on an H200, over the real and synthetic
-//! matrices of the benchmark; times and numbers of threads are relative to a full device.
+//! The configurations of SpMM on a GPU among which the [cost model](crate::cost) chooses, and when counting row
+//! lengths pays.
 
-mod b_stationary;
-mod row_block;
-mod segmented;
-mod tensor;
-#[cfg(test)]
-mod tests;
+use gustav_core::{Problem, Semiring};
 
-use gustav_core::{Problem, Result, Semiring};
-
-use crate::{Algorithm, DeviceProfile, RowLengths, RowSimilarity, TileReuse};
-
-pub use b_stationary::b_stationary;
-pub use row_block::height;
-pub use segmented::{segmented, segmented_as_stored, segmented_in_order};
+use crate::{Algorithm, DeviceProfile};
 
 /// Threads of a multiprocessor with which a device counts as full.
 const THREADS: f64 = 1024.0;
-/// A few rows hold most of the matrix if the mean over the nonzeros of their row's length is at least this many times
-/// the mean row length.
-const SKEWED: f64 = 15.0;
-/// Such a matrix is multiplied by `even-shares` below this mean row length, ...
-const SKEWED_MEAN: f64 = 4.0;
-/// ... with rows of B of 64 vectors below this, ...
-const SKEWED_MEAN_WIDE: f64 = 7.2;
-/// ... if one row is longer than this, in nonzeros, ...
-const HUGE: usize = 4096;
-/// ... and if the product takes at least so many microseconds.
-const LASTING_US: f64 = 25.0;
-/// For values of four bytes and rows of B of at least this many vectors, partitions of
-/// `even-shares` have ...
-const WIDE: f64 = 32.0;
-/// ... this many row starts and nonzeros, ...
-const WIDE_WORK: u32 = 256;
-/// ... this many nonzeros loaded at once, ...
-const WIDE_CHUNK: u32 = 8;
-/// ... and registers for so many threads of a multiprocessor.
-const WIDE_THREADS: u32 = 384;
 /// Partitions of `even-shares` for every lane group of a full device.
 const PARTITIONS_PER_GROUP: f64 = 2.2;
 /// Cost of inspecting the rows, in vectors of 16 bytes that each thread of a full device gathers; ...
 const INSPECTION_COST: f64 = 1300.0;
 /// ... and what the inspection saves of every execution, even of an empty product.
 const INSPECTION_GAIN: f64 = 80.0;
+/// Fewest expected calls that repay merging rows into blocks, ...
+const CALLS_FOR_BLOCKS: u64 = 32;
+/// ... and cutting rows at tiles of B.
+const CALLS_FOR_TILES: u64 = 100;
+/// Vectors of a row of B, times subgroups, for which a lane that has four rows of B in flight has registers.
+const MANY_LOADS: f64 = 64.0;
 
 /// A tuning configuration of one algorithm.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Tuning {
     /// `segmented`, `row-block`, `tensor`, `even-shares` or `b-stationary`.
     pub algorithm: Algorithm,
@@ -84,12 +57,10 @@ pub struct Tuning {
     pub threads: u32,
     /// Threads of a CTA of `segmented`.
     pub block: u32,
-    /// Why, in one sentence.
-    pub reason: String,
 }
 
 impl Tuning {
-    /// Whole rows in their order, one group of lanes each, without a reason.
+    /// Whole rows in their order, one group of lanes each.
     pub fn of(algorithm: Algorithm) -> Self {
         Tuning {
             algorithm,
@@ -107,68 +78,121 @@ impl Tuning {
             tiles: 2,
             threads: 1024,
             block: 64,
-            reason: String::new(),
         }
     }
 }
 
-/// The tuning for `problem` on a device with `profile`, among `segmented`, `row-block`,
-/// `even-shares`, `b-stationary` and, if the device has tensor cores for the problem, `tensor`.
-///
-/// # Errors
-/// Those of `rows`, `similarity` and `reuse`. `rows` is called when inspecting the rows [pays](inspects),
-/// `similarity` where sharing loads could pay, `reuse` where keeping B in shared memory could.
-pub fn choose<'r>(
-    problem: &Problem,
-    profile: &DeviceProfile,
-    has_tensor_cores: bool,
-    rows: impl FnOnce() -> Result<&'r RowLengths>,
-    similarity: impl FnOnce() -> Result<RowSimilarity>,
-    reuse: impl FnOnce() -> Result<TileReuse>,
-) -> Result<Tuning> {
-    if !inspects(problem, profile) {
-        return Ok(even_shares(problem, profile));
-    }
-    let rows = rows()?;
-    let mean = rows.mean_filled();
-    let for_tensor = has_tensor_cores && tensor::pays(problem) && tensor::are_alike(rows);
-    let for_blocks = row_block::are_alike(rows);
-    if (for_tensor || for_blocks) && problem.columns >= 16 {
-        let similarity = similarity()?;
-        let tensor = || tensor::tuning(problem, rows, profile, &similarity);
-        let blocks = || row_block::tuning(problem, rows, profile, &similarity);
-        if let Some(tuning) = for_tensor.then(tensor).flatten() {
-            return Ok(tuning);
-        }
-        if let Some(tuning) = for_blocks.then(blocks).flatten() {
-            let little = row_block::shares_little(problem, &similarity);
-            if !(little && b_stationary::has_one_panel(problem)) {
-                return Ok(tuning);
-            }
-            return Ok(b_stationary::tuning(problem, rows, profile, reuse)?.unwrap_or(tuning));
+/// What a device and a problem allow beside `segmented`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Available {
+    /// Tensor cores that compute as exactly as other kernels do.
+    pub tensor: bool,
+    /// Copies of tiles of B to shared memory in bulk.
+    pub tiles: bool,
+}
+
+/// The configurations worth having for `problem`, whatever its pattern: each is the fastest of all that were measured
+/// for some matrices of suite `choice`, by more than others can make up for.
+pub fn candidates(problem: &Problem, available: Available) -> Vec<Tuning> {
+    let mut found = segmented(problem);
+    if problem.calls >= CALLS_FOR_BLOCKS {
+        found.extend(row_blocks(problem));
+        if available.tensor {
+            found.extend(tensor(problem));
         }
     }
-    let vectors = vectors(problem);
-    let short = if vectors < 64.0 { SKEWED_MEAN } else { SKEWED_MEAN_WIDE };
-    let few_hold_much =
-        mean < short && rows.mean_of_nonzeros() > SKEWED * mean && rows.max() > HUGE;
-    let is_long = segmented::microseconds(problem, profile) >= LASTING_US
-        && !segmented::is_quick(problem, profile);
-    if vectors > 8.0 && few_hold_much && is_long {
-        let reason = format!(
-            "rows of {mean:.1} nonzeros on average but for empty ones, {} at most: equal partitions, for few \
-             rows hold much",
-            rows.max()
-        );
-        let tuning = even_shares(problem, profile);
-        if problem.dtype.bytes() == 4 && vectors >= WIDE {
-            let (longest, chunk, threads) = (Some(WIDE_WORK), WIDE_CHUNK, WIDE_THREADS);
-            return Ok(Tuning { longest, chunk, threads, reason, ..tuning });
-        }
-        return Ok(Tuning { reason, ..tuning });
+    let whole = (problem.columns * problem.dtype.bytes()).is_multiple_of(16);
+    if available.tiles && whole && may_reduce(problem) && problem.calls >= CALLS_FOR_TILES {
+        found.extend(b_stationary());
     }
-    let stationary = b_stationary::tuning(problem, rows, profile, reuse)?;
-    Ok(stationary.unwrap_or_else(|| segmented(problem, rows, profile)))
+    found
+}
+
+/// The configurations of `segmented`.
+pub fn segmented(problem: &Problem) -> Vec<Tuning> {
+    let wide = problem.dtype.bytes() == 8;
+    let base = Tuning::of(Algorithm::Segmented);
+    let many = |subgroups: u32, longest: Option<u32>| Tuning {
+        subgroups,
+        longest,
+        prefetch_a: subgroups > 1,
+        threads: if wide && subgroups > 1 { 384 } else { 640 },
+        ..base.clone()
+    };
+    let few = |subgroups: u32, longest: Option<u32>| Tuning {
+        subgroups,
+        longest,
+        chunk: 2,
+        prefetch_a: wide && subgroups > 1,
+        ..base.clone()
+    };
+    let staged = |longest| Tuning { stages: 2, longest, ..few(1, None) };
+    let several = |longest| Tuning {
+        longest,
+        segments_per_group: 2,
+        lanes: 16,
+        threads: 768,
+        block: 128,
+        ..base.clone()
+    };
+    let copied = Tuning { stages: 1, threads: 1280, lanes: 8, tiles: 4, ..few(1, None) };
+    let (whole, short, long) = (None, Some(64), Some(256));
+    let mut found = vec![many(1, whole), many(1, Some(32))];
+    let shared = [(2, short), (4, short), (4, long), (8, whole), (8, Some(128))];
+    let fits = |(subgroups, _): &(u32, _)| f64::from(*subgroups) * vectors(problem) <= MANY_LOADS;
+    found.extend(shared.into_iter().filter(fits).map(|(subgroups, cut)| many(subgroups, cut)));
+    let shared = [(1, whole), (2, short), (4, whole), (4, short), (4, long)];
+    found.extend(shared.map(|(subgroups, cut)| few(subgroups, cut)));
+    found.extend([whole, short, long].map(staged));
+    found.extend([whole, short, long].map(several));
+    found.push(copied);
+    found
+}
+
+/// The configurations of `row-block`.
+pub fn row_blocks(problem: &Problem) -> Vec<Tuning> {
+    let bytes = problem.dtype.bytes();
+    // The sums of wide rows take many registers.
+    let threads = match problem.columns * bytes < 512 {
+        true => 768,
+        false if bytes == 8 => 512,
+        false => 384,
+    };
+    let block = |(height, subgroups)| Tuning {
+        height,
+        subgroups,
+        threads,
+        ..Tuning::of(Algorithm::RowBlock)
+    };
+    [(2, 1), (2, 2), (3, 1), (3, 2), (4, 1)].map(block).into()
+}
+
+/// The configurations of `tensor`.
+pub fn tensor(problem: &Problem) -> Vec<Tuning> {
+    let threads = if problem.columns > 64 { 512 } else { 768 };
+    let block = |subgroups| Tuning { subgroups, threads, ..Tuning::of(Algorithm::Tensor) };
+    [1, 2, 4, 8].map(block).into()
+}
+
+/// The configurations of `b-stationary`.
+pub fn b_stationary() -> Vec<Tuning> {
+    let tiles = |(stages, longest)| Tuning {
+        stages,
+        longest: Some(longest),
+        ..Tuning::of(Algorithm::BStationary)
+    };
+    [(1, 64), (1, 128), (2, 32), (2, 64)].map(tiles).into()
+}
+
+/// A tuning of `segmented` for rows in a row order. `grown` means that the order consists of blocks of rows that read
+/// the same rows of B, which a CTA with several segments per group reuses in L1.
+pub fn in_order(tuning: Tuning, grown: bool) -> Tuning {
+    let several = Tuning { segments_per_group: 4, ..tuning };
+    match (tuning.segments_per_group, tuning.longest) {
+        (2.., Some(_)) if grown => Tuning { window: 32, ..several },
+        (2.., None) => Tuning { chunk: 3, prefetch_b: true, threads: 1024, ..several },
+        _ => tuning,
+    }
 }
 
 /// Whether the expected calls repay inspecting the rows. The inspection takes about the same time
@@ -184,8 +208,8 @@ pub fn may_reduce(problem: &Problem) -> bool {
     !problem.deterministic && problem.semiring == Semiring::PlusTimes && !problem.dtype.is_integer()
 }
 
-/// The tuning of `even-shares`, from the numbers of rows and nonzeros alone.
-pub fn even_shares(problem: &Problem, profile: &DeviceProfile) -> Tuning {
+/// The tuning of `even-shares`, from the numbers of rows and nonzeros alone, and why, in one sentence.
+pub fn even_shares(problem: &Problem, profile: &DeviceProfile) -> (Tuning, String) {
     let items = (problem.nnz + problem.output_rows()) as f64;
     let vectors = vectors(problem);
     // For a short row of B, more lanes keep the loads of a partition together.
@@ -194,16 +218,14 @@ pub fn even_shares(problem: &Problem, profile: &DeviceProfile) -> Tuning {
     let groups = profile.units as f64 * THREADS / lanes;
     let work = nearest_power(items / groups * PARTITIONS_PER_GROUP).clamp(32, 128);
     let mean = problem.nnz as f64 / problem.output_rows().max(1) as f64;
-    Tuning {
-        longest: Some(work),
-        tiles,
-        threads: if problem.dtype.bytes() == 8 { 384 } else { 640 },
-        reason: format!(
-            "rows of {mean:.1} nonzeros on average{}: partitions of {work} row starts and nonzeros",
-            if inspects(problem, profile) { String::new() } else { uninspected(problem.calls) }
-        ),
-        ..Tuning::of(Algorithm::EvenShares)
-    }
+    let uninspected =
+        if inspects(problem, profile) { String::new() } else { uninspected(problem.calls) };
+    let reason = format!(
+        "rows of {mean:.1} nonzeros on average{uninspected}: partitions of {work} row starts and nonzeros"
+    );
+    let threads = if problem.dtype.bytes() == 8 { 384 } else { 640 };
+    let base = Tuning::of(Algorithm::EvenShares);
+    (Tuning { longest: Some(work), tiles, threads, ..base }, reason)
 }
 
 /// Why the rows are not inspected.

@@ -61,17 +61,6 @@ impl Config {
         }
     }
 
-    /// The configurations to time for `problem`.
-    pub(in crate::spmm) fn candidates(problem: &Problem) -> Vec<Self> {
-        let tunings = [(1, 64), (1, 128), (2, 32), (2, 64)];
-        let of = |(stages, longest)| Tuning {
-            stages,
-            longest: Some(longest),
-            ..Tuning::of(gustav_plan::Algorithm::BStationary)
-        };
-        tunings.into_iter().map(|tuning| Config::new(problem, &of(tuning))).collect()
-    }
-
     /// The same with narrower vectors, for unaligned operands, in panels that are not wider.
     pub(super) fn narrowed(self, dtype: DType, vector: u32, columns: usize) -> Self {
         if vector >= self.vector {
@@ -97,7 +86,7 @@ impl Config {
     }
 
     /// Nonzeros that a group loads together: one per lane, or a few.
-    pub(super) fn batch(&self) -> u32 {
+    pub(in crate::spmm) fn batch(&self) -> u32 {
         if self.lanes >= 16 { 32 } else { 16.min(4 * self.lanes) }
     }
 
@@ -112,7 +101,7 @@ impl Config {
     ///
     /// # Errors
     /// [`Error::Unsupported`] when not even one row fits.
-    pub(super) fn rows(&self, problem: &Problem, shared: usize) -> Result<u64> {
+    pub(in crate::spmm) fn rows(&self, problem: &Problem, shared: usize) -> Result<u64> {
         let batches = [8, 4, 2, 1].map(|vector| {
             self.narrowed(problem.dtype, vector, problem.columns).batch_bytes(problem.dtype)
         });

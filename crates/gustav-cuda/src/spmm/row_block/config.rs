@@ -2,6 +2,8 @@
 
 use gustav_core::{Problem, Result};
 
+use gustav_plan::heuristics::cuda_spmm::Tuning;
+
 use crate::product::check_config;
 use crate::product::tile::{Limit, Tile, widest};
 
@@ -27,8 +29,9 @@ pub struct Config {
 }
 
 impl Config {
-    /// Blocks of `rows` rows for the columns of `problem`, each shared by `subgroups` subgroups.
-    pub(in crate::spmm) fn new(problem: &Problem, rows: u32, subgroups: u32, threads: u32) -> Self {
+    /// Blocks of a tuning for the columns of `problem`.
+    pub(in crate::spmm) fn new(problem: &Problem, tuning: &Tuning) -> Self {
+        let &Tuning { height: rows, subgroups, threads, .. } = tuning;
         let vector = widest(problem.dtype, problem.columns as u64);
         // The sums of high blocks take many registers.
         let bytes = problem.columns * problem.dtype.bytes();
@@ -100,6 +103,7 @@ impl Config {
 #[cfg(test)]
 mod tests {
     use gustav_core::{Csr, DType};
+    use gustav_plan::Algorithm;
 
     use super::*;
 
@@ -108,7 +112,9 @@ mod tests {
         let eye = Csr::<f32>::new(1, 1, vec![0u32, 1], vec![0u32], vec![1.0]).expect("a matrix");
         let shared = |dtype, columns, rows, subgroups| {
             let problem = Problem { dtype, ..Problem::spmm(&eye.view()).columns(columns) };
-            let c = Config::new(&problem, rows, subgroups, 384);
+            let base = Tuning::of(Algorithm::RowBlock);
+            let tuning = Tuning { height: rows, subgroups, threads: 384, ..base };
+            let c = Config::new(&problem, &tuning);
             (c.lanes, c.tiles, c.resident)
         };
         let of = |dtype, columns, rows| shared(dtype, columns, rows, 1);

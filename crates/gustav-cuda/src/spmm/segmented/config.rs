@@ -1,7 +1,6 @@
 //! The tile and schedule of `segmented`, and their choice.
 
 use gustav_core::{DType, Problem, Result};
-use gustav_plan::Algorithm;
 use gustav_plan::heuristics::cuda_spmm::{self, Tuning};
 
 use crate::product::check_config;
@@ -124,60 +123,14 @@ impl Config {
         }
     }
 
-    /// The configurations to time for `problem`.
+    /// The configurations to time for `problem`: those of the cost model's tunings.
     pub(in crate::spmm) fn candidates(problem: &Problem) -> Vec<Self> {
-        let tunings = [1, 2, 4].into_iter().flat_map(|subgroups| {
-            let loads = [(4, 0, 384), (4, 0, 640), (2, 0, 1024), (2, 2, 1024)];
-            loads.map(|(chunk, stages, threads)| Tuning {
-                subgroups,
-                chunk,
-                stages,
-                prefetch_a: subgroups > 1,
-                threads,
-                ..Tuning::of(Algorithm::Segmented)
-            })
-        });
-        let several = [(4, false, 768), (2, true, 1024)].into_iter().flat_map(
-            |(chunk, prefetch_b, threads)| {
-                [2, 4].map(|segments_per_group| Tuning {
-                    segments_per_group,
-                    block: 128,
-                    ..Tuning { chunk, prefetch_b, threads, ..Tuning::of(Algorithm::Segmented) }
-                })
-            },
-        );
-        // Panels as the rules choose them, where more lanes would fit. At the end, because indices of candidates are
-        // stored in records and models.
-        let panels = Tuning {
-            segments_per_group: 2,
-            lanes: 16,
-            threads: 768,
-            block: 128,
-            ..Tuning::of(Algorithm::Segmented)
-        };
         let mut candidates = Vec::new();
-        for tuning in tunings.chain(several).chain([panels]) {
-            for longest in [None, Some(64), Some(256), Some(1024)] {
-                let config = Config::new(problem, &Tuning { longest, ..tuning.clone() });
-                if !candidates.contains(&config) {
-                    candidates.push(config);
-                }
+        for tuning in cuda_spmm::segmented(problem) {
+            let config = Config::new(problem, &tuning);
+            if !candidates.contains(&config) {
+                candidates.push(config);
             }
-        }
-        // Few lanes that copy rows of B, also at the end.
-        for (stages, chunk, threads) in [(1, 2, 1280), (2, 1, 1536)] {
-            let tuning = Tuning {
-                stages,
-                chunk,
-                threads,
-                lanes: 8,
-                tiles: 4,
-                ..Tuning::of(Algorithm::Segmented)
-            };
-            let cuts = [None, Some(256)];
-            let configs =
-                cuts.map(|longest| Config::new(problem, &Tuning { longest, ..tuning.clone() }));
-            candidates.extend(configs.into_iter().filter(|c| c.tiles == 4 && c.stages > 0));
         }
         candidates
     }
@@ -347,6 +300,7 @@ fn may_reduce(problem: &Problem) -> bool {
 #[cfg(test)]
 mod tests {
     use gustav_core::{CsrView, Epilogue, Semiring};
+    use gustav_plan::Algorithm;
 
     use super::*;
 
@@ -480,33 +434,6 @@ mod tests {
             listed.iter().all(|c| c.segments_per_group == 1),
             "autotuning tries a configuration without a kernel"
         );
-    }
-
-    /// Models and suites refer to candidates by index: new ones are listed last.
-    #[test]
-    fn candidates_end_with_the_tiles_of_several_segments_and_copies() {
-        for (dtype, columns, ending, count) in [
-            (DType::F32, 64, (8, 2), 64),
-            (DType::F32, 128, (16, 2), 68),
-            (DType::F32, 256, (16, 2), 72),
-            (DType::F16, 512, (16, 2), 72),
-        ] {
-            let a = CsrView::<f32, u32, u32>::new(1, 1, &[0, 1], &[0], &[1.0]).expect("a matrix");
-            let problem = Problem { dtype, ..Problem::spmm(&a).columns(columns) };
-            let listed = Config::candidates(&problem);
-            assert_eq!(listed.len(), count, "{dtype}, {columns} columns");
-            let first = listed.iter().position(|c| c.segments_per_group > 1);
-            assert_eq!(first, Some(48), "{dtype}, {columns} columns");
-            let by_rules = |c: &&Config| {
-                (c.segments_per_group, c.chunk, c.prefetch_b, c.resident, c.block)
-                    == (2, 4, false, 768, 128)
-                    && (c.lanes, c.tiles) == ending
-            };
-            let cuts: Vec<_> = listed.iter().filter(by_rules).map(|c| c.longest).collect();
-            assert_eq!(cuts, [None, Some(64), Some(256), Some(1024)], "{dtype}, {columns} columns");
-            let copies = listed.iter().rev().take_while(|c| c.tiles == 4 && c.stages > 0).count();
-            assert_eq!(copies, if columns == 64 { 0 } else { 4 }, "{dtype}, {columns} columns");
-        }
     }
 
     #[test]

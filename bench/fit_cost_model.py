@@ -1,0 +1,223 @@
+"""Fits the parameters of the cost model to measured times, and judges them on matrices that they were not fitted to.
+
+    gustav bench choice --record choice.jsonl
+    gustav tune choice --record choice.jsonl --bounds bounds.jsonl
+    python bench/fit_cost_model.py bounds.jsonl --unseen NAMES.txt --output crates/gustav-plan/src/cost/hopper.json
+
+With `--measured choice.jsonl` regret counts against configurations that are no candidates any more, too, and with
+`--table` a table of it, beside that of the `auto` of these measurements, is written between the marks of a document.
+
+The predicted time of a configuration is the sum of its bounds, each times a parameter that is not negative. Parameters
+begin as the least squares of relative errors, and are then moved to where choosing the fastest prediction loses least:
+the mean, over all cases, of the time of a choice by a soft minimum over the least time. Parameters that contribute
+less than three hundredths everywhere are left out, and the rest is fitted again. Each size of values is fitted by itself.
+
+Regret is the time of the chosen configuration over the least of all measured ones, less one. It is printed for
+families of matrices held out of the fit, and for the unseen matrices, which no fit reads. Needs NumPy and SciPy.
+"""
+
+import argparse
+import collections
+import io
+import json
+import pathlib
+import subprocess
+
+import numpy as np
+from scipy.optimize import minimize, nnls
+
+COMMON = ("execution", "memory", "misses")
+BYTES = {"f16": 2, "bf16": 2, "f32": 4, "f64": 8}
+FOLDS = 6
+# Of the soft minimum, in units of the logarithm of times; and the weight of errors of predictions beside regret.
+SOFTNESS, WEIGHT_OF_ERRORS, STEPS = 0.04, 0.1, 60
+# Regret beyond this counts as this much, so that no single case decides.
+MOST_REGRET = 1.2
+LEAST_CONTRIBUTION = 0.03
+
+
+def read(path):
+    if path.suffix == ".zst":
+        text = subprocess.run(["zstd", "-dc", path], capture_output=True, check=True).stdout.decode()
+    else:
+        text = path.read_text()
+    return [json.loads(line) for line in io.StringIO(text)]
+
+
+def family(matrix):
+    """Matrices of one source or one generator."""
+    return matrix.split(":")[0].split("_")[0]
+
+
+def case(line):
+    return line["matrix"], line["columns"], line["dtype"]
+
+
+def parameter(line, bound):
+    return bound if bound in COMMON else (line["class"], bound)
+
+
+class Table:
+    """Bounds as a matrix: a row for each measurement, a column for each parameter."""
+
+    def __init__(self, lines, names=None):
+        self.lines = lines
+        self.names = names or sorted({parameter(x, b) for x in lines for b in x["bounds"]}, key=str)
+        index = {name: k for k, name in enumerate(self.names)}
+        self.bounds = np.zeros((len(lines), len(self.names)))
+        for row, line in enumerate(lines):
+            for bound, us in line["bounds"].items():
+                if (k := index.get(parameter(line, bound))) is not None:
+                    self.bounds[row, k] = us
+        self.us = np.array([line["execute_ms"] for line in lines]) * 1e3
+        cases = {key: k for k, key in enumerate(dict.fromkeys(map(case, lines)))}
+        self.case = np.array([cases[case(line)] for line in lines])
+        self.least = np.full(len(cases), np.inf)
+        np.minimum.at(self.least, self.case, self.us)
+
+    def weights(self):
+        """Configurations near the fastest count most."""
+        return (self.least[self.case] / self.us) ** 2
+
+
+def least_squares(table):
+    """Parameters with the least relative errors; twice reweighted, so that a prediction of a half costs as much as one
+    of the double."""
+    relative = table.bounds / table.us[:, None]
+    scale = np.maximum(relative.max(0), 1e-12)
+    weights = start = table.weights()
+    for _ in range(3):
+        found, _ = nnls(relative / scale * weights[:, None], weights, maxiter=50_000)
+        predicted = np.maximum(relative @ (found / scale), 1e-9)
+        near = np.abs(predicted - 1) < 1e-6
+        slope = np.where(near, 1, np.log(predicted) / np.where(near, 1, predicted - 1))
+        weights = start * np.clip(np.abs(slope), 0.2, 3)
+    return found / scale
+
+
+def least_regret(table, start):
+    """Moves parameters to where a soft choice of the fastest prediction loses least."""
+    scale = np.maximum((table.bounds / table.us[:, None]).mean(0), 1e-12)
+    bounds, cases = table.bounds / scale, len(table.least)
+    lost = np.minimum(np.log(table.us / table.least[table.case]), MOST_REGRET)
+    logs, weights = np.log(table.us), table.weights()
+    weights = weights / weights.sum() * WEIGHT_OF_ERRORS
+
+    def loss(roots):
+        predicted = bounds @ roots**2
+        log = np.log(predicted)
+        least = np.full(cases, np.inf)
+        np.minimum.at(least, table.case, log)
+        soft = np.exp((least[table.case] - log) / SOFTNESS)
+        soft /= np.bincount(table.case, soft)[table.case]
+        mean = np.bincount(table.case, soft * lost)
+        error = log - logs
+        value = mean.mean() + (weights * error**2).sum()
+        slope = soft * (mean[table.case] - lost) / SOFTNESS / cases + 2 * weights * error
+        return value, bounds.T @ (slope / predicted) * 2 * roots
+
+    roots = np.sqrt(np.maximum(start * scale, 1e-6))
+    found = minimize(loss, roots, jac=True, method="L-BFGS-B", options={"maxiter": STEPS})
+    return found.x**2 / scale
+
+
+def fit(lines):
+    """Names and values of the parameters."""
+    table = Table(lines)
+    values = least_regret(table, least_squares(table))
+    parts = table.bounds * values
+    contribution = (parts / parts.sum(1, keepdims=True)).max(0)
+    kept = [name for name, most in zip(table.names, contribution) if most >= LEAST_CONTRIBUTION]
+    table = Table(lines, kept)
+    return kept, least_regret(table, least_squares(table))
+
+
+def regrets(lines, names, values, least):
+    """By case: regret, and the chosen line."""
+    table = Table(lines, names)
+    predicted = table.bounds @ values
+    chosen = {}
+    for line, us in zip(lines, predicted):
+        if case(line) not in chosen or us < chosen[case(line)][0]:
+            chosen[case(line)] = us, line
+    return {key: line["execute_ms"] / least[key] - 1 for key, (_, line) in chosen.items()}
+
+
+def show(title, found):
+    groups = collections.defaultdict(list)
+    for (_, columns, dtype), regret in found.items():
+        groups[dtype, columns].append(regret)
+    for (dtype, columns), values in sorted(groups.items()):
+        values = np.array(values)
+        print(
+            f"{title} {dtype} {columns:4} columns, {len(values)} matrices: mean {values.mean():6.1%}, "
+            f"median {np.median(values):6.1%}, 90 of 100 below {np.quantile(values, 0.9):6.1%}, most {values.max():6.1%}"
+        )
+
+
+def table(measured, names, judged, held_out, least):
+    """Mean and greatest regret as rows of a document."""
+    chosen = {case(x): x["execute_ms"] / least[case(x)] - 1 for x in measured if x["algorithm"] == "auto"}
+    text = "| values | columns | rules, unseen | model, unseen | model, families held out |\n|---|---|---|---|---|\n"
+    for dtype, columns in sorted({key[2:0:-1] for key in judged}, key=lambda key: (key[0][::-1], key[1])):
+        cells = []
+        for found in ({k: v for k, v in chosen.items() if k[0] in names}, judged, held_out):
+            values = [v for k, v in found.items() if k[1:] == (columns, dtype)]
+            cells.append(f"{np.mean(values):.1%}, {max(values):.0%}".replace("%", " %"))
+        text += f"| {dtype} | {columns} | {' | '.join(cells)} |\n"
+    return text
+
+
+def main():
+    arguments = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    arguments.add_argument("bounds", type=pathlib.Path, nargs="+", help="what gustav tune --bounds wrote")
+    arguments.add_argument("--unseen", type=pathlib.Path, required=True, help="names of matrices to judge on, one a line")
+    arguments.add_argument("--output", type=pathlib.Path, required=True, help="the parameter file; its rates stay")
+    arguments.add_argument("--measured", type=pathlib.Path, help="all measurements, those of auto among them")
+    arguments.add_argument("--table", type=pathlib.Path, help="the document with the marks of the table")
+    options = arguments.parse_args()
+    lines = [line for path in options.bounds for line in read(path)]
+    measured = [x for x in read(options.measured) if x["operation"] == "spmm"] if options.measured else []
+    least = {}
+    for line in lines + measured:
+        least[case(line)] = min(line["execute_ms"], least.get(case(line), np.inf))
+    names = set(options.unseen.read_text().split())
+    seen = [line for line in lines if line["matrix"] not in names]
+    unseen = [line for line in lines if line["matrix"] in names]
+    families = sorted({family(line["matrix"]) for line in seen})
+    np.random.default_rng(1).shuffle(families)
+
+    written = {"device": seen[0]["gpu"]["name"], "rates": json.loads(options.output.read_text())["rates"]}
+    common, classes, count = {}, {}, 0
+    held_out, judged = {}, {}
+    for size in sorted({BYTES[line["dtype"]] for line in seen}):
+        ours = [line for line in seen if BYTES[line["dtype"]] == size]
+        for fold in range(FOLDS):
+            out = set(families[fold::FOLDS])
+            found = fit([line for line in ours if family(line["matrix"]) not in out])
+            held_out |= regrets([line for line in ours if family(line["matrix"]) in out], *found, least)
+        found = fit(ours)
+        judged |= regrets([line for line in unseen if BYTES[line["dtype"]] == size], *found, least)
+        for name, value in zip(*found):
+            value = float(f"{value:.4g}")
+            if value == 0:
+                continue
+            count += 1
+            if isinstance(name, str):
+                common.setdefault(str(size), {})[name] = value
+            else:
+                classes.setdefault(str(size), {}).setdefault(name[0], {})[name[1]] = value
+    show("held out", held_out)
+    show("unseen  ", judged)
+    print(f"{count} parameters")
+    if options.table and measured:
+        begin, end = (f"<!-- from bench/records: regret {at} -->\n" for at in ("begin", "end"))
+        before, rest = options.table.read_text().split(begin)
+        text = table(measured, names, judged, held_out, least)
+        options.table.write_text(before + begin + text + end + rest.split(end)[1])
+    written |= {"common": common, "classes": classes}
+    options.output.write_text(json.dumps(written, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()

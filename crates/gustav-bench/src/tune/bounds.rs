@@ -1,0 +1,167 @@
+//! Bounds of the cost model beside measured times: what its parameters are fitted to.
+
+use std::collections::HashMap;
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+
+use gustav_core::{CsrView, DType, Error, Operation, Problem, Result};
+use gustav_cuda::spmm::{self, Config};
+use gustav_plan::cost::{Bounds, HostFacts};
+use gustav_plan::{Algorithm, DeviceProfile};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::{BenchArgs, listing, schedule};
+
+// Algorithms whose configurations the model chooses among.
+const CHOSEN: [Algorithm; 4] =
+    [Algorithm::Segmented, Algorithm::RowBlock, Algorithm::BStationary, Algorithm::Tensor];
+
+// Types of values that are measured.
+const TYPES: [DType; 4] = [DType::F32, DType::F64, DType::F16, DType::Bf16];
+
+/// What is read of a measurement: of a record, or of a line that was written here.
+#[derive(Deserialize)]
+struct Measured {
+    matrix: String,
+    operation: String,
+    columns: usize,
+    dtype: String,
+    /// Ends with the configuration.
+    reason: Option<String>,
+    execute_ms: Option<f64>,
+    gpu: Option<Gpu>,
+}
+
+/// The device of a measurement.
+#[derive(Clone, Deserialize, Serialize)]
+struct Gpu {
+    name: String,
+    multiprocessors: usize,
+    l2_bytes: usize,
+    /// Shared memory that a CTA may have; absent in records, which are then of devices with 227 KiB.
+    #[serde(default = "shared_bytes")]
+    shared_bytes: usize,
+}
+
+fn shared_bytes() -> usize {
+    227 << 10
+}
+
+/// A measured configuration with its bounds.
+#[derive(Serialize)]
+struct Bounded<'a> {
+    matrix: &'a str,
+    operation: &'a str,
+    columns: usize,
+    dtype: &'a str,
+    reason: &'a str,
+    execute_ms: f64,
+    gpu: &'a Gpu,
+    algorithm: &'static str,
+    class: Value,
+    /// Microseconds by name.
+    bounds: serde_json::Map<String, Value>,
+}
+
+/// Reads measurements of SpMM on a GPU from the record file of `args`, and writes those whose configuration is among
+/// today's candidates to `output` with their bounds, computed from the matrices of the suite. The number of both.
+///
+/// # Errors
+/// [`Error::Io`], [`Error::Format`] for lines that are no measurements; those of the suite and of its matrices.
+pub fn write_bounds(args: &BenchArgs, output: &Path) -> Result<(usize, usize)> {
+    let suite = schedule::suite(args)?;
+    let (workloads, _) = listing::list(&suite)?;
+    let mut of_matrix: HashMap<String, Vec<Measured>> = HashMap::new();
+    let mut read = 0;
+    for (number, line) in lines(&args.record)?.enumerate() {
+        let line = line.map_err(|source| io(&args.record, "read", source))?;
+        let measured: Measured = serde_json::from_str(&line).map_err(|e| Error::Format {
+            path: Some(args.record.clone()),
+            format: "measurements",
+            reason: format!("line {}: {e}", number + 1),
+        })?;
+        read += 1;
+        of_matrix.entry(measured.matrix.clone()).or_default().push(measured);
+    }
+    let mut written = 0;
+    let mut text = Vec::new();
+    for workload in &workloads {
+        let Some(measured) = of_matrix.remove(&workload.name) else { continue };
+        let a = workload.load(args.seed)?;
+        let a = a.view();
+        let facts = HostFacts::new(a.pattern());
+        for m in &measured {
+            let Some((algorithm, bounds)) = bounds(&a, &facts, m)? else { continue };
+            let (Some(reason), Some(execute_ms), Some(gpu)) = (&m.reason, m.execute_ms, &m.gpu)
+            else {
+                continue;
+            };
+            let named = bounds.terms.iter().map(|(b, us)| (b.name().to_owned(), (*us).into()));
+            let line = Bounded {
+                matrix: &m.matrix,
+                operation: &m.operation,
+                columns: m.columns,
+                dtype: &m.dtype,
+                reason: tail(reason),
+                execute_ms,
+                gpu,
+                algorithm: algorithm.name(),
+                class: serde_json::to_value(bounds.class).unwrap_or_default(),
+                bounds: named.collect(),
+            };
+            text.extend(serde_json::to_vec(&line).unwrap_or_default());
+            text.push(b'\n');
+            written += 1;
+        }
+    }
+    let mut file = std::fs::File::create(output).map_err(|e| io(output, "create", e))?;
+    file.write_all(&text).map_err(|e| io(output, "write", e))?;
+    Ok((read, written))
+}
+
+/// The configuration at the end of a reason.
+fn tail(reason: &str) -> &str {
+    let names = ["Segmented(", "RowBlock(", "BStationary(", "Tensor("];
+    names.iter().find_map(|name| reason.rfind(name)).map_or(reason, |at| &reason[at..])
+}
+
+/// The algorithm and the bounds of a measured configuration, if it is a candidate.
+fn bounds(
+    a: &CsrView<'_, f64>,
+    facts: &HostFacts<'_, u32, u32>,
+    measured: &Measured,
+) -> Result<Option<(Algorithm, Bounds)>> {
+    let (Some(reason), Some(gpu)) = (&measured.reason, &measured.gpu) else { return Ok(None) };
+    if measured.operation != Operation::Spmm.name() {
+        return Ok(None);
+    }
+    let dtype = TYPES.into_iter().find(|dtype| dtype.name() == measured.dtype);
+    let Some(dtype) = dtype else { return Ok(None) };
+    let problem = Problem { dtype, ..Problem::spmm(a) }.columns(measured.columns).calls(1000);
+    let profile = DeviceProfile {
+        name: gpu.name.clone(),
+        units: gpu.multiprocessors,
+        lanes: 32,
+        l2_bytes: gpu.l2_bytes,
+        llc_bytes: gpu.l2_bytes,
+    };
+    for algorithm in CHOSEN {
+        for config in Config::candidates(algorithm, &problem) {
+            if tail(reason) == format!("{config:?}") {
+                let found = spmm::bounds(&problem, facts, &profile, gpu.shared_bytes, &config)?;
+                return Ok(found.map(|bounds| (algorithm, bounds)));
+            }
+        }
+    }
+    Ok(None)
+}
+
+fn lines(path: &Path) -> Result<impl Iterator<Item = std::io::Result<String>>> {
+    let file = std::fs::File::open(path).map_err(|e| io(path, "open", e))?;
+    Ok(BufReader::new(file).lines())
+}
+
+fn io(path: &Path, action: &'static str, source: std::io::Error) -> Error {
+    Error::Io { path: path.to_path_buf(), action, source }
+}

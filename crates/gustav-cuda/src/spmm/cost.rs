@@ -1,0 +1,105 @@
+//! Configurations as the cost model sees them.
+
+use gustav_core::{Problem, Result};
+use gustav_plan::cost::spmm::{BStationary, Panel, RowBlock, Schedule, Segmented, Tensor, Work};
+use gustav_plan::cost::{Bounds, Class, Facts, Parameters};
+use gustav_plan::{DeviceProfile, RowSimilarity};
+
+use super::catalog::Config;
+use super::{b_stationary, segmented};
+
+/// What the model needs of a product.
+pub(super) struct Model<'a> {
+    pub problem: &'a Problem,
+    pub facts: &'a dyn Facts,
+    /// What neighbouring rows have in common; `row-block` and `tensor` need it.
+    pub similarity: Option<RowSimilarity>,
+    pub profile: &'a DeviceProfile,
+    /// Bytes of shared memory of a CTA.
+    pub shared: usize,
+}
+
+/// The bounds of a configuration of a product whose pattern has these facts, on a device with `shared` bytes of
+/// shared memory for a CTA; `None` for algorithms that are never chosen.
+///
+/// # Errors
+/// Those of `facts`; [`gustav_core::Error::Unsupported`] if a row of B does not fit into shared memory.
+pub fn bounds(
+    problem: &Problem,
+    facts: &dyn Facts,
+    profile: &DeviceProfile,
+    shared: usize,
+    config: &Config,
+) -> Result<Option<Bounds>> {
+    let similarity = Some(facts.similarity()?);
+    Model { problem, facts, similarity, profile, shared }.bounds(config)
+}
+
+impl Model<'_> {
+    /// The bounds of `config`; `None` for algorithms that are never chosen.
+    pub fn bounds(&self, config: &Config) -> Result<Option<Bounds>> {
+        let Some(schedule) = self.schedule(config)? else { return Ok(None) };
+        let work = Work {
+            problem: self.problem,
+            rows: self.facts.lengths()?,
+            similarity: self.similarity,
+            profile: self.profile,
+            rates: Parameters::of_gpus().rates,
+        };
+        Ok(Some(work.bounds(&schedule)))
+    }
+
+    fn schedule(&self, config: &Config) -> Result<Option<Schedule>> {
+        Ok(Some(match config {
+            Config::Segmented(c) => Schedule::Segmented(Segmented {
+                class: class(c),
+                panel: panel(c.vector, c.lanes, c.tiles),
+                subgroups: c.subgroups,
+                chunk: c.chunk,
+                longest: c.longest,
+                resident: c.resident,
+            }),
+            Config::RowBlock(c) => Schedule::RowBlock(RowBlock {
+                panel: panel(c.vector, c.lanes, c.tiles),
+                rows: c.rows,
+                subgroups: c.subgroups,
+                unroll: c.unroll,
+                resident: c.resident,
+            }),
+            Config::BStationary(c) => Schedule::BStationary(self.b_stationary(c)?),
+            Config::Tensor(c) => Schedule::Tensor(Tensor {
+                panel: c.panel,
+                subgroups: c.subgroups,
+                resident: c.resident,
+            }),
+            _ => return Ok(None),
+        }))
+    }
+
+    fn b_stationary(&self, c: &b_stationary::Config) -> Result<BStationary> {
+        let rows = c.rows(self.problem, self.shared)?;
+        let reuse = self.facts.tile_reuse(self.problem.inner(), rows)?;
+        Ok(BStationary {
+            panel: panel(c.vector, c.lanes, c.tiles),
+            rows,
+            per_segment: reuse.per_segment,
+            longest: c.longest,
+            block: c.block,
+            batch: c.batch(),
+        })
+    }
+}
+
+fn panel(vector: u32, lanes: u32, tiles: u32) -> Panel {
+    Panel { vector, lanes, tiles }
+}
+
+fn class(c: &segmented::Config) -> Class {
+    match c.stages {
+        _ if c.segments_per_group > 1 => Class::SeveralSegments,
+        1.. if c.tiles > 2 => Class::Copied,
+        1.. => Class::Staged,
+        0 if c.chunk >= 4 => Class::ManyLoads,
+        0 => Class::FewLoads,
+    }
+}

@@ -1,0 +1,110 @@
+//! Lengths of rows or of segments, with how many have each.
+
+use crate::RowLengths;
+use crate::facts::row_lengths::{CUTS, FIRST_CUT_BITS};
+
+/// Lengths in ascending order, with their numbers.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LengthCounts {
+    counts: Vec<(f64, f64)>,
+}
+
+impl LengthCounts {
+    /// The lengths of rows, from the histogram.
+    pub fn of_rows(rows: &RowLengths) -> Self {
+        let counts = rows.bins().iter().enumerate().filter(|(_, count)| **count > 0);
+        let counts = counts.map(|(bin, count)| (RowLengths::middle(bin), *count as f64)).collect();
+        LengthCounts { counts }
+    }
+
+    /// The lengths of segments if rows are cut at `longest` nonzeros, a power of two.
+    pub fn cut(rows: &RowLengths, longest: u32) -> Self {
+        let longest_length = f64::from(longest);
+        let mut parts = 0.0;
+        let mut counts = Vec::new();
+        for (length, count) in LengthCounts::of_rows(rows).counts {
+            let full = (length / longest_length).floor();
+            if full == 0.0 {
+                counts.push((length, count));
+                continue;
+            }
+            parts += full * count;
+            let rest = length - full * longest_length;
+            if rest > 0.0 {
+                counts.push((rest, count));
+            }
+        }
+        if parts > 0.0 {
+            counts.push((longest_length, parts));
+        }
+        counts.sort_by(|a, b| a.0.total_cmp(&b.0));
+        LengthCounts { counts }
+    }
+
+    /// How many there are.
+    pub fn number(&self) -> f64 {
+        self.counts.iter().map(|c| c.1).sum()
+    }
+
+    /// Their sum.
+    pub fn sum(&self) -> f64 {
+        self.sum_of(|length| length)
+    }
+
+    /// The sum of a function of every length.
+    pub fn sum_of(&self, function: impl Fn(f64) -> f64) -> f64 {
+        self.counts.iter().map(|(length, count)| function(*length) * count).sum()
+    }
+
+    /// The greatest length.
+    pub fn greatest(&self) -> f64 {
+        self.counts.last().map_or(0.0, |c| c.0)
+    }
+
+    /// The expected greatest of `drawn` lengths: what a warp with so many groups of lanes waits for.
+    pub fn expected_greatest(&self, drawn: f64) -> f64 {
+        let number = self.number();
+        let (mut below, mut before, mut expected) = (0.0, 0.0, 0.0);
+        for (length, count) in &self.counts {
+            below += count;
+            let probability = (below / number).powf(drawn);
+            expected += length * (probability - before);
+            before = probability;
+        }
+        expected
+    }
+}
+
+/// The parts of cut rows, rests included, if rows are cut at `longest` nonzeros.
+pub(super) fn parts(rows: &RowLengths, longest: u32) -> f64 {
+    let bits = longest.ilog2().clamp(FIRST_CUT_BITS, FIRST_CUT_BITS + CUTS as u32 - 1);
+    let (parts, cut) = rows.cut(bits);
+    (parts + cut) as f64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::facts::row_lengths::COUNTS;
+
+    fn rows(lengths: &[usize]) -> RowLengths {
+        let mut counts = vec![0; COUNTS];
+        for length in lengths {
+            counts[RowLengths::bin(*length as u64)] += 1;
+        }
+        RowLengths::new(lengths.len(), lengths.iter().sum(), counts).expect("counts")
+    }
+
+    #[test]
+    fn cut_rows_are_whole_parts_and_a_rest() {
+        let cut = LengthCounts::cut(&rows(&[3, 40, 50]), 16);
+        assert_eq!((cut.number(), cut.sum(), cut.greatest()), (1.0 + 3.0 + 4.0, 93.0, 16.0));
+    }
+
+    #[test]
+    fn the_greatest_of_many_is_the_greatest() {
+        let lengths = LengthCounts::of_rows(&rows(&[1, 2, 3, 4]));
+        assert_eq!(lengths.expected_greatest(1.0), 2.5);
+        assert!(lengths.expected_greatest(64.0) > 3.99);
+    }
+}

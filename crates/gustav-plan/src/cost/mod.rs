@@ -1,0 +1,179 @@
+//! The cost model: what limits a product, and the time that follows.
+//!
+//! A configuration of a kernel does work of several kinds: bytes from memory, bytes gathered from L2, instructions,
+//! steps that depend on each other. Each amount over a nominal rate of the device is a time, a [`Bound`]. The
+//! predicted time of a configuration is the sum of its bounds, each times a parameter: what the kernel takes of that
+//! bound, 0 where it is hidden behind others. (The largest bound alone, or a norm between the two, predicted held-out
+//! families worse; `docs/choosing.md` has the figures.)
+//!
+//! Parameters are fitted by `bench/fit_cost_model.py` to records of suite `choice`, never by hand. They are kept for
+//! each size of values and each [`Class`] of schedules.
+
+mod facts;
+mod lengths;
+mod parameters;
+pub mod spmm;
+
+use serde::{Deserialize, Serialize};
+
+pub use facts::{Facts, HostFacts};
+pub use lengths::LengthCounts;
+pub use parameters::Parameters;
+
+/// What takes time. Amounts are in microseconds at nominal rates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Bound {
+    /// Every execution: a launch and its end. One microsecond.
+    Execution,
+    /// Bytes of A, B and C, each once, at the bandwidth of memory.
+    Memory,
+    /// Bytes of rows of B that L2 does not hold, at the bandwidth of memory.
+    Misses,
+    /// Every execution of this class of schedules. One microsecond.
+    Class,
+    /// Steps of all groups of lanes, one microsecond each, over the groups that are resident.
+    Latency,
+    /// Steps of the group with most work, one microsecond each.
+    Chain,
+    /// Instructions of the group with most work, one after another.
+    Serial,
+    /// Loads of rows of B, at the issue rate of the device.
+    Loads,
+    /// Multiplications and additions, at the issue rate.
+    Arithmetic,
+    /// Instructions that load and broadcast A, at the issue rate.
+    Indices,
+    /// Beginnings and ends of segments, at the issue rate.
+    Segments,
+    /// Stores of C and reductions among subgroups, at the issue rate.
+    Stores,
+    /// Bytes of rows of C that several parts of a row store for the fix-up.
+    Parts,
+    /// Whether rows are cut. One microsecond.
+    Cut,
+    /// Parts of the longest row, which one group adds up: a tenth of a microsecond each.
+    FixUp,
+    /// Bytes of rows of B, one for each nonzero, at the bandwidth of L2.
+    Gather,
+    /// Bytes of tiles of B that are copied to shared memory, at the bandwidth of L2.
+    Copies,
+    /// Tiles that a multiprocessor takes one after another, one microsecond each.
+    Tiles,
+    /// Bytes of rows of B from shared memory, one for each nonzero.
+    Shared,
+    /// Bytes of rows of C that segments add by atomic reductions, at the bandwidth of L2.
+    Reductions,
+    /// Nonzeros of the longest segment, ten nanoseconds each.
+    Longest,
+}
+
+impl Bound {
+    /// Its name in records, parameter files and explanations.
+    pub fn name(self) -> &'static str {
+        match self {
+            Bound::Execution => "execution",
+            Bound::Memory => "memory",
+            Bound::Misses => "misses",
+            Bound::Class => "class",
+            Bound::Latency => "latency",
+            Bound::Chain => "chain",
+            Bound::Serial => "serial",
+            Bound::Loads => "loads",
+            Bound::Arithmetic => "arithmetic",
+            Bound::Indices => "indices",
+            Bound::Segments => "segments",
+            Bound::Stores => "stores",
+            Bound::Parts => "parts",
+            Bound::Cut => "cut",
+            Bound::FixUp => "fix-up",
+            Bound::Gather => "gather",
+            Bound::Copies => "copies",
+            Bound::Tiles => "tiles",
+            Bound::Shared => "shared",
+            Bound::Reductions => "reductions",
+            Bound::Longest => "longest",
+        }
+    }
+
+    /// Whether its parameter is the same for all classes of schedules.
+    pub fn is_common(self) -> bool {
+        matches!(self, Bound::Execution | Bound::Memory | Bound::Misses)
+    }
+}
+
+/// Schedules whose kernels share parameters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Class {
+    /// `segmented` with four rows of B and more in flight, in registers.
+    ManyLoads,
+    /// `segmented` with fewer loads in flight, and more threads.
+    FewLoads,
+    /// `segmented` with rows of B copied to shared memory.
+    Staged,
+    /// The same, with few lanes that hold a whole row.
+    Copied,
+    /// `segmented` with several segments per group.
+    SeveralSegments,
+    /// `row-block` with two rows.
+    #[serde(rename = "row-block-2")]
+    RowBlock2,
+    /// `row-block` with three rows.
+    #[serde(rename = "row-block-3")]
+    RowBlock3,
+    /// `row-block` with four rows.
+    #[serde(rename = "row-block-4")]
+    RowBlock4,
+    /// `b-stationary`.
+    BStationary,
+    /// `tensor`.
+    Tensor,
+}
+
+/// The bounds of a configuration, in microseconds.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Bounds {
+    /// The class of its schedule.
+    pub class: Class,
+    /// Bounds that are not 0.
+    pub terms: Vec<(Bound, f64)>,
+}
+
+impl Bounds {
+    /// The predicted time for values of `bytes` bytes, and the part of each bound; infinite for a class that was not
+    /// measured with such values.
+    pub fn predict(&self, parameters: &Parameters, bytes: usize) -> Predicted {
+        let part =
+            |&(bound, us): &(Bound, f64)| (bound, us * parameters.of(bytes, self.class, bound));
+        let mut parts: Vec<_> = self.terms.iter().map(part).collect();
+        parts.sort_by(|a, b| b.1.total_cmp(&a.1));
+        let us = match parameters.has(bytes, self.class) {
+            true => parts.iter().map(|p| p.1).sum(),
+            false => f64::INFINITY,
+        };
+        Predicted { us, parts }
+    }
+}
+
+/// A predicted time.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Predicted {
+    /// Microseconds.
+    pub us: f64,
+    /// The part of each bound in microseconds, the largest first.
+    pub parts: Vec<(Bound, f64)>,
+}
+
+impl std::fmt::Display for Predicted {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if self.us.is_infinite() {
+            return f.write_str("an unknown time, for it was not measured with such values");
+        }
+        write!(f, "{:.1} µs", self.us)?;
+        let largest = self.parts.iter().take(3).filter(|p| p.1 > 0.0);
+        let named: Vec<_> =
+            largest.map(|(bound, us)| format!("{} {us:.1}", bound.name())).collect();
+        if named.is_empty() { Ok(()) } else { write!(f, " ({})", named.join(", ")) }
+    }
+}

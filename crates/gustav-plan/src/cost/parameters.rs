@@ -1,0 +1,78 @@
+//! Parameters of the cost model, and the rates of the device that they were fitted on.
+
+use std::collections::BTreeMap;
+use std::sync::OnceLock;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Bound, Class};
+
+/// The parameters of a class of devices.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Parameters {
+    /// The device whose records they were fitted to.
+    pub device: String,
+    /// Nominal rates; parameters are relative to them.
+    pub rates: Rates,
+    /// By bytes of a value: the bounds that all classes of schedules share.
+    pub common: BTreeMap<usize, BTreeMap<Bound, f64>>,
+    /// By bytes of a value and class of schedules.
+    pub classes: BTreeMap<usize, BTreeMap<Class, BTreeMap<Bound, f64>>>,
+}
+
+/// Nominal rates of a device.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Rates {
+    /// Bytes per microsecond from memory.
+    pub memory: f64,
+    /// Bytes per microsecond from L2, of one multiprocessor.
+    pub l2: f64,
+    /// Bytes per microsecond from shared memory, of one multiprocessor.
+    pub shared: f64,
+    /// Instructions of warps per microsecond, of one multiprocessor.
+    pub issue: f64,
+    /// Dependent instructions per microsecond, of one warp.
+    pub serial: f64,
+}
+
+impl Parameters {
+    /// Those of GPUs.
+    pub fn of_gpus() -> &'static Parameters {
+        static PARAMETERS: OnceLock<Parameters> = OnceLock::new();
+        PARAMETERS.get_or_init(|| {
+            serde_json::from_str(include_str!("hopper.json"))
+                .expect("the parameters that are part of the library")
+        })
+    }
+
+    /// Whether the class was measured with values of `bytes` bytes.
+    pub fn has(&self, bytes: usize, class: Class) -> bool {
+        self.classes.get(&bytes).is_some_and(|classes| classes.contains_key(&class))
+    }
+
+    /// The parameter of a bound for values of `bytes` bytes; 0 if the bound is hidden behind others.
+    pub fn of(&self, bytes: usize, class: Class, bound: Bound) -> f64 {
+        let table = match bound.is_common() {
+            true => self.common.get(&bytes),
+            false => self.classes.get(&bytes).and_then(|classes| classes.get(&class)),
+        };
+        table.and_then(|table| table.get(&bound)).copied().unwrap_or(0.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_class_has_parameters_that_are_not_negative() {
+        let parameters = Parameters::of_gpus();
+        for bytes in [2, 4, 8] {
+            let classes = &parameters.classes[&bytes];
+            assert!(classes.len() >= 9, "{bytes} bytes: {} classes", classes.len());
+            let all =
+                classes.values().chain([&parameters.common[&bytes]]).flat_map(BTreeMap::values);
+            assert!(all.into_iter().all(|parameter| *parameter >= 0.0 && parameter.is_finite()));
+        }
+    }
+}

@@ -1,0 +1,386 @@
+//! Bounds of SpMM on a GPU.
+
+use gustav_core::Problem;
+
+use super::lengths::{LengthCounts, parts};
+use super::parameters::Rates;
+use super::{Bound, Bounds, Class};
+use crate::{DeviceProfile, RowLengths, RowSimilarity};
+
+/// Lanes of a warp.
+const WARP: f64 = 32.0;
+/// Instructions at the beginning and the end of a segment.
+const SEGMENT: f64 = 20.0;
+/// Instructions for a nonzero of A: loads, a broadcast, an address.
+const NONZERO: f64 = 4.0;
+/// Part of L2 that rows of B may fill before they displace each other.
+const L2_FOR_B: f64 = 0.5;
+/// Of the lanes that wait for the longest of neighbouring rows, the part that other warps do not fill in for.
+const WAITING: f64 = 0.5;
+/// Length of the longest blocks of rows over what their mean similarity lets expect.
+const LONGEST_BLOCKS: f64 = 0.8;
+
+/// How a configuration divides a product.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Schedule {
+    /// `segmented`.
+    Segmented(Segmented),
+    /// `row-block`.
+    RowBlock(RowBlock),
+    /// `b-stationary`.
+    BStationary(BStationary),
+    /// `tensor`.
+    Tensor(Tensor),
+}
+
+/// The part of a row of B that a group of lanes holds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Panel {
+    /// Values of a vector.
+    pub vector: u32,
+    /// Lanes of a subgroup.
+    pub lanes: u32,
+    /// Vectors of a lane.
+    pub tiles: u32,
+}
+
+/// Segments of rows, one for a group of lanes.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Segmented {
+    /// The class of its kernel.
+    pub class: Class,
+    /// What a subgroup holds.
+    pub panel: Panel,
+    /// Subgroups that share a segment.
+    pub subgroups: u32,
+    /// Nonzeros that are loaded together.
+    pub chunk: u32,
+    /// Nonzeros from which rows are cut.
+    pub longest: Option<u32>,
+    /// Resident threads of a multiprocessor.
+    pub resident: u32,
+}
+
+/// Blocks of rows that share loads of B.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct RowBlock {
+    /// What a subgroup holds.
+    pub panel: Panel,
+    /// Rows of a block: 2, 3 or 4.
+    pub rows: u32,
+    /// Subgroups that share a block.
+    pub subgroups: u32,
+    /// Columns of a block that are loaded together.
+    pub unroll: u32,
+    /// Resident threads of a multiprocessor.
+    pub resident: u32,
+}
+
+/// Tiles of B in shared memory.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct BStationary {
+    /// What a group holds.
+    pub panel: Panel,
+    /// Rows of B in a tile.
+    pub rows: u64,
+    /// Mean nonzeros of a row in a tile, in the rows that have any there.
+    pub per_segment: f64,
+    /// Most nonzeros of a segment.
+    pub longest: u32,
+    /// Threads of a CTA.
+    pub block: u32,
+    /// Nonzeros that a group loads together.
+    pub batch: u32,
+}
+
+/// Blocks of eight rows on tensor cores.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Tensor {
+    /// Columns of C that a warp holds.
+    pub panel: u32,
+    /// Warps that share a block.
+    pub subgroups: u32,
+    /// Resident threads of a multiprocessor.
+    pub resident: u32,
+}
+
+/// A product, and what was counted of its pattern.
+#[derive(Clone, Copy, Debug)]
+pub struct Work<'a> {
+    /// The product.
+    pub problem: &'a Problem,
+    /// The lengths of its rows.
+    pub rows: &'a RowLengths,
+    /// What neighbouring rows have in common; blocks of rows need it.
+    pub similarity: Option<RowSimilarity>,
+    /// The device.
+    pub profile: &'a DeviceProfile,
+    /// Its nominal rates.
+    pub rates: Rates,
+}
+
+/// A sum of bounds in the making.
+struct Terms<'a, 'w> {
+    work: &'a Work<'w>,
+    terms: Vec<(Bound, f64)>,
+}
+
+impl Work<'_> {
+    /// The bounds of a configuration.
+    pub fn bounds(&self, schedule: &Schedule) -> Bounds {
+        let mut terms = Terms { work: self, terms: Vec::with_capacity(14) };
+        terms.common();
+        let class = match schedule {
+            Schedule::Segmented(s) => terms.segmented(s),
+            Schedule::RowBlock(s) => terms.row_block(s),
+            Schedule::BStationary(s) => terms.b_stationary(s),
+            Schedule::Tensor(s) => terms.tensor(s),
+        };
+        terms.terms.retain(|term| term.1 > 0.0);
+        Bounds { class, terms: terms.terms }
+    }
+
+    fn nnz(&self) -> f64 {
+        self.problem.nnz as f64
+    }
+
+    fn columns(&self) -> f64 {
+        self.problem.columns as f64
+    }
+
+    /// Bytes of a value.
+    fn bytes(&self) -> f64 {
+        self.problem.dtype.bytes() as f64
+    }
+
+    /// Bytes of a row of B.
+    fn row_bytes(&self) -> f64 {
+        self.columns() * self.bytes()
+    }
+
+    fn units(&self) -> f64 {
+        self.profile.units as f64
+    }
+
+    /// Distinct columns per nonzero in blocks of `rows` rows; without a sample they share nothing.
+    fn distinct(&self, rows: u32) -> f64 {
+        let index = [2, 3, 4, 8].iter().position(|height| *height == rows);
+        self.similarity.zip(index).map_or(1.0, |(similarity, index)| similarity.distinct[index])
+    }
+
+    /// Instructions of a vector's multiplications: as many as values, twice as many for 8-byte values.
+    fn arithmetic(&self, vector: u32) -> f64 {
+        f64::from(vector) * (self.bytes() / 4.0).max(1.0)
+    }
+}
+
+impl Panel {
+    /// Panels of a row of B of `columns` columns.
+    fn number(&self, columns: f64) -> f64 {
+        (columns / f64::from(self.vector * self.lanes * self.tiles)).ceil()
+    }
+}
+
+impl Terms<'_, '_> {
+    fn add(&mut self, bound: Bound, us: f64) {
+        self.terms.push((bound, us));
+    }
+
+    /// What every schedule has.
+    fn common(&mut self) {
+        let work = self.work;
+        let (rows, inner) = (work.rows.rows() as f64, work.problem.inner() as f64);
+        let row = work.row_bytes();
+        let a = work.nnz() * (4.0 + work.bytes()) + rows * 8.0;
+        let once = a + (rows + inner.min(work.nnz())) * row;
+        let l2 = L2_FOR_B * work.profile.l2_bytes as f64;
+        let missing = (1.0 - l2 / (inner * row).max(1.0)).max(0.0);
+        self.add(Bound::Execution, 1.0);
+        self.add(Bound::Class, 1.0);
+        self.add(Bound::Memory, once / work.rates.memory);
+        let gathered = work.nnz() * row * work.distinct(8).min(1.0);
+        self.add(Bound::Misses, gathered * missing / work.rates.memory);
+    }
+
+    /// Instructions at the issue rate of the device, in microseconds.
+    fn issued(&self, instructions: f64) -> f64 {
+        instructions / (self.work.units() * self.work.rates.issue)
+    }
+
+    fn segmented(&mut self, s: &Segmented) -> Class {
+        let work = self.work;
+        let subgroups = f64::from(s.subgroups);
+        let group = f64::from(s.panel.lanes) * subgroups;
+        let segments = match s.longest {
+            Some(longest) => LengthCounts::cut(work.rows, longest),
+            None => LengthCounts::of_rows(work.rows),
+        };
+        let number = segments.number().max(1.0);
+        let step = subgroups * f64::from(s.chunk);
+        let mut steps = segments.sum_of(|length| (length / step).ceil());
+        let mut nonzeros = segments.sum_of(|length| (length / subgroups).ceil() * subgroups);
+        let groups_of_warp = (WARP / group).floor();
+        if s.longest.is_none() && groups_of_warp > 1.0 {
+            let waiting =
+                segments.expected_greatest(groups_of_warp) * number / segments.sum().max(1.0);
+            let waiting = 1.0 + WAITING * (waiting - 1.0).max(0.0);
+            (steps, nonzeros) = (steps * waiting, nonzeros * waiting);
+        }
+        let greatest = segments.greatest();
+        self.groups(
+            s.panel,
+            group,
+            s.resident,
+            Groups { number, steps, nonzeros, greatest, step, subgroups },
+        );
+        if let Some(longest) = s.longest {
+            let parts = parts(work.rows, longest);
+            if parts > 0.0 {
+                self.add(Bound::Parts, parts * work.row_bytes() * 2.0 / work.rates.memory);
+                self.add(Bound::Cut, 1.0);
+                let of_longest = (work.rows.max() as f64 / f64::from(longest)).ceil();
+                self.add(Bound::FixUp, of_longest * 0.1);
+            }
+        }
+        s.class
+    }
+
+    /// Groups of lanes that take rows of B from L2 to registers or shared memory.
+    fn groups(&mut self, panel: Panel, group: f64, resident: u32, g: Groups) {
+        let work = self.work;
+        let panels = panel.number(work.columns());
+        let concurrent = work.units() * f64::from(resident.min(2048)) / group;
+        let tiles = f64::from(panel.tiles);
+        let of_warp = group / WARP;
+        let warps = panels * g.nonzeros * of_warp / g.subgroups;
+        let arithmetic = work.arithmetic(panel.vector);
+        self.add(Bound::Latency, panels * (g.steps + 2.0 * g.number) / concurrent);
+        self.add(Bound::Chain, (g.greatest / g.step).ceil() + 2.0);
+        let serial = g.greatest / g.subgroups * (tiles * (1.0 + arithmetic) + NONZERO);
+        self.add(Bound::Serial, serial / work.rates.serial);
+        self.add(Bound::Loads, self.issued(warps * tiles));
+        self.add(Bound::Arithmetic, self.issued(warps * tiles * arithmetic));
+        self.add(Bound::Indices, self.issued(warps * NONZERO));
+        self.add(Bound::Segments, self.issued(panels * g.number * of_warp * SEGMENT));
+        let stores = panels * g.number * of_warp * tiles * f64::from(panel.vector) * g.subgroups;
+        self.add(Bound::Stores, self.issued(stores));
+        self.add(Bound::Gather, work.nnz() * work.row_bytes() / (work.units() * work.rates.l2));
+    }
+
+    fn row_block(&mut self, s: &RowBlock) -> Class {
+        let work = self.work;
+        let (height, subgroups) = (f64::from(s.rows), f64::from(s.subgroups));
+        let distinct = work.distinct(s.rows);
+        let entries = work.nnz() * distinct;
+        let blocks = (work.rows.rows() as f64 / height).max(1.0);
+        let panels = s.panel.number(work.columns());
+        let group = f64::from(s.panel.lanes) * subgroups;
+        let of_warp = group / WARP;
+        let concurrent = work.units() * f64::from(s.resident) / group;
+        let greatest = work.rows.max() as f64 * (distinct * height * LONGEST_BLOCKS).max(1.0);
+        let lengths = LengthCounts::of_rows(work.rows);
+        let drawn = height * (WARP / group).floor().max(1.0);
+        let waiting = lengths.expected_greatest(drawn) / work.rows.mean().max(1e-9);
+        let waiting = 1.0 + WAITING * (waiting.min(4.0) - 1.0).max(-1.0);
+        let step = subgroups * f64::from(s.unroll);
+        let tiles = f64::from(s.panel.tiles);
+        let warps = panels * entries * of_warp / subgroups;
+        let arithmetic = height * work.arithmetic(s.panel.vector);
+        self.add(Bound::Latency, panels * (entries * waiting / step + 3.0 * blocks) / concurrent);
+        self.add(Bound::Chain, greatest / step + 2.0);
+        let serial = greatest / subgroups * (tiles * (1.0 + arithmetic) + NONZERO + height);
+        self.add(Bound::Serial, serial / work.rates.serial);
+        self.add(Bound::Loads, self.issued(warps * tiles));
+        self.add(Bound::Arithmetic, self.issued(warps * tiles * arithmetic));
+        self.add(Bound::Indices, self.issued(warps * (NONZERO - 1.0 + height)));
+        let stores =
+            panels * blocks * height * of_warp * tiles * f64::from(s.panel.vector) * subgroups;
+        self.add(Bound::Stores, self.issued(stores));
+        self.add(Bound::Gather, entries * work.row_bytes() / (work.units() * work.rates.l2));
+        match s.rows {
+            2 => Class::RowBlock2,
+            3 => Class::RowBlock3,
+            _ => Class::RowBlock4,
+        }
+    }
+
+    fn b_stationary(&mut self, s: &BStationary) -> Class {
+        let work = self.work;
+        let units = work.units();
+        let panels = s.panel.number(work.columns());
+        let panel_bytes = f64::from(s.panel.vector * s.panel.lanes * s.panel.tiles) * work.bytes();
+        let rows = s.rows.max(1) as f64;
+        let tiles = ((work.problem.inner() as f64 / rows).ceil() * panels).max(1.0);
+        // Multiprocessors that have nothing to do while others take a last tile.
+        let imbalance = match tiles < units {
+            true => units / ((units / tiles).floor() * tiles),
+            false if tiles < 4.0 * units => (tiles / units).ceil() * units / tiles,
+            false => 1.0,
+        };
+        let longest = f64::from(s.longest);
+        let per_segment = s.per_segment.min(longest).max(1.0);
+        let segments = work.nnz() / per_segment;
+        let lanes = f64::from(s.panel.lanes);
+        let of_warp = lanes / WARP;
+        let groups = f64::from(s.block) / lanes;
+        let l2 = units * work.rates.l2;
+        let of_group = (imbalance * panels * segments / (units * groups)).max(1.0).ceil();
+        let most = work.rows.max() as f64;
+        let vectors = f64::from(s.panel.tiles);
+        let arithmetic = vectors * (1.0 + work.arithmetic(s.panel.vector));
+        let warps = imbalance * panels * of_warp;
+        self.add(Bound::Copies, tiles.max(units) * rows * panel_bytes / l2);
+        self.add(Bound::Tiles, (tiles / units).max(1.0));
+        self.add(
+            Bound::Shared,
+            imbalance * work.nnz() * work.row_bytes() / (units * work.rates.shared),
+        );
+        self.add(Bound::Arithmetic, self.issued(warps * work.nnz() * (arithmetic + NONZERO - 1.0)));
+        self.add(Bound::Segments, self.issued(warps * segments * SEGMENT));
+        self.add(Bound::Reductions, segments * work.row_bytes() / l2);
+        let batches = 1.0 + per_segment / f64::from(s.batch);
+        self.add(Bound::Latency, imbalance * panels * segments * batches / (units * groups));
+        self.add(Bound::Chain, of_group * 0.1);
+        let of_segment = longest.min(per_segment.max(most.min(longest) / 2.0));
+        self.add(Bound::Serial, of_group * of_segment * (arithmetic + 6.0) / work.rates.serial);
+        self.add(Bound::Longest, longest.min(most).min(rows) * 0.01);
+        Class::BStationary
+    }
+
+    fn tensor(&mut self, s: &Tensor) -> Class {
+        let work = self.work;
+        let subgroups = f64::from(s.subgroups);
+        let distinct = work.distinct(8);
+        let entries = work.nnz() * distinct;
+        let blocks = (work.rows.rows() as f64 / 8.0).max(1.0);
+        let panel = f64::from(s.panel);
+        let panels = (work.columns() / panel).ceil();
+        let chunks = entries / 16.0 + blocks * 0.5 * subgroups;
+        let concurrent = work.units() * f64::from(s.resident) / WARP;
+        let greatest = work.rows.max() as f64 * (distinct * 8.0 * LONGEST_BLOCKS).max(1.0);
+        let greatest = greatest / 16.0 / subgroups;
+        self.add(Bound::Latency, panels * (chunks + 2.0 * blocks * subgroups) / concurrent);
+        self.add(Bound::Chain, greatest + 2.0);
+        self.add(Bound::Serial, greatest * (panel / 2.0 + 30.0) / work.rates.serial);
+        self.add(Bound::Arithmetic, self.issued(panels * chunks * (panel / 4.0 + 20.0)));
+        self.add(Bound::Gather, entries * work.row_bytes() / (work.units() * work.rates.l2));
+        self.add(Bound::Stores, self.issued(panels * blocks * panel * subgroups));
+        Class::Tensor
+    }
+}
+
+/// Groups of lanes and their work.
+struct Groups {
+    /// Segments.
+    number: f64,
+    /// Steps of all: batches of nonzeros whose loads are in flight together.
+    steps: f64,
+    /// Nonzeros, idle lanes and subgroups counted in.
+    nonzeros: f64,
+    /// Nonzeros of the longest.
+    greatest: f64,
+    /// Nonzeros of a step.
+    step: f64,
+    /// Subgroups of a group.
+    subgroups: f64,
+}
