@@ -1,8 +1,8 @@
 //! What executions of an attention are given, and whether it fits.
 
 use gustav_core::{
-    Batch, DenseView, DenseViewMut, HeadValues, Layout, PatternId, Problem, Result, Scalar, Values,
-    validate,
+    Batch, DenseView, DenseViewMut, HeadValues, Layout, PatternId, Problem, Result, Scalar, Strides,
+    Values, validate,
 };
 
 use super::segmented::{OfNonzeros, Rows};
@@ -91,20 +91,20 @@ pub(crate) struct Checked<'p> {
 }
 
 impl Checked<'_> {
-    /// Distances of heads and rows in a matrix of `found` rows and columns: `rows` × `columns` each, row-major.
-    fn distances(
+    /// Where heads and rows are in a matrix of `found` rows and columns: `rows` × `columns` each, row-major.
+    fn strides(
         &self,
         name: &'static str,
         (rows, columns): (usize, usize),
         found: (usize, usize),
         layout: Layout,
         ld: usize,
-    ) -> Result<(usize, usize)> {
+    ) -> Result<Strides> {
         let (op, count) = (self.problem.operation.name(), self.problem.batch);
         let batch = Batch { op, name, count, rows, columns, layout: Layout::RowMajor };
         // Rows without elements are not read, whatever their distance.
         let ld = if columns == 0 { 0 } else { ld };
-        Ok((batch.distance(found, layout, ld)?, ld))
+        batch.strides(found, layout, ld)
     }
 
     /// The heads of `m`.
@@ -115,7 +115,7 @@ impl Checked<'_> {
         m: &DenseView<'_, T>,
     ) -> Result<Rows<*const T>> {
         let (found, ld) = ((m.nrows(), m.ncols()), m.leading_dimension());
-        let (head, ld) = self.distances(name, shape, found, m.layout(), ld)?;
+        let Strides { matrix: head, line: ld } = self.strides(name, shape, found, m.layout(), ld)?;
         Ok(Rows { start: m.as_ptr(), head, ld })
     }
 
@@ -127,7 +127,7 @@ impl Checked<'_> {
         m: &mut DenseViewMut<'_, T>,
     ) -> Result<Rows<*mut T>> {
         let (found, ld) = ((m.nrows(), m.ncols()), m.leading_dimension());
-        let (head, ld) = self.distances(name, shape, found, m.layout(), ld)?;
+        let Strides { matrix: head, line: ld } = self.strides(name, shape, found, m.layout(), ld)?;
         Ok(Rows { start: m.as_mut_ptr(), head, ld })
     }
 

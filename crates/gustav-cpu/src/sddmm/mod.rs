@@ -193,8 +193,8 @@ impl<'a, T: CpuScalar> SddmmPlan<'a, T> {
         let (x, y, SddmmCall { scale, factors }) = (x.into(), y.into(), call.into());
         let p = &self.problem;
         let (batch_x, batch_y) = (p.batch_c("X"), p.batch_b("Y"));
-        batch_x.distance((x.nrows(), x.ncols()), x.layout(), x.leading_dimension())?;
-        batch_y.distance((y.nrows(), y.ncols()), y.layout(), y.leading_dimension())?;
+        batch_x.strides((x.nrows(), x.ncols()), x.layout(), x.leading_dimension())?;
+        batch_y.strides((y.nrows(), y.ncols()), y.layout(), y.leading_dimension())?;
         let (nnz, batch) = (p.nnz, p.batch);
         gustav_core::validate::length("values", nnz.saturating_mul(batch), values.len())?;
         let id = self.pattern.id();

@@ -156,8 +156,8 @@ impl<'a, T: CpuScalar> SpmmPlan<'a, T> {
         let p = &self.problem;
         let values = values.into().fit_batch("A", self.pattern, p.nnz, p.batch)?;
         let (batch_b, batch_c) = (p.batch_b("B"), p.batch_c("C"));
-        batch_b.distance((b.nrows(), b.ncols()), b.layout(), b.leading_dimension())?;
-        batch_c.distance((c.nrows(), c.ncols()), c.layout(), c.leading_dimension())?;
+        batch_b.strides((b.nrows(), b.ncols()), b.layout(), b.leading_dimension())?;
+        batch_c.strides((c.nrows(), c.ncols()), c.layout(), c.leading_dimension())?;
         let factors = scale.over(p.semiring);
         let reads_c = factors.1 != p.semiring.zero();
         let described = winners.as_ref().map(WinnersMut::description);
@@ -374,16 +374,4 @@ fn choose(
         }
         _ => Ok(heuristics::cpu_spmm::choose(stats, problem, device)),
     }
-}
-
-pub(super) fn check_dense(
-    name: &str,
-    expected: (usize, usize, Layout),
-    found: (usize, usize, Layout),
-) -> Result<()> {
-    if expected == found {
-        return Ok(());
-    }
-    let words = |(rows, cols, layout)| format!("{name} {rows} x {cols}, {layout}");
-    Err(Error::Shape { op: "spmm", expected: words(expected), found: words(found) })
 }

@@ -1,6 +1,6 @@
 //! What executions of an attention are given, and whether it fits.
 
-use gustav_core::{Batch, Error, HeadValues, Layout, Problem, Result, Scalar, validate};
+use gustav_core::{Batch, Error, HeadValues, Layout, Problem, Result, Scalar, Strides, validate};
 
 use super::segmented::Matrix;
 use crate::device::order::Uses;
@@ -139,9 +139,7 @@ impl Checked<'_> {
     ) -> Result<Matrix> {
         let (op, count) = (self.problem.operation.name(), self.problem.batch);
         let batch = Batch { op, name, count, rows, columns, layout: Layout::RowMajor };
-        let ld = m.leading_dimension();
-        let head = batch.distance((m.nrows(), m.ncols()), m.layout(), ld)?;
-        m.check_length()?;
+        let Strides { matrix: head, line: ld } = checks::strides(&batch, m)?;
         checks::on(self.device, name, m.data())?;
         Ok(Matrix { address: m.data().address(), row: ld as u64, head: head as u64 })
     }

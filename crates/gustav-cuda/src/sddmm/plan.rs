@@ -124,13 +124,13 @@ impl<T: Scalar> SddmmPlan<T> {
         let stream = call.common.stream(device);
         let mut core = graph::lock(&self.work);
         let pattern = &core.method.pattern;
-        let c = checks::distance(&p.batch_c("X"), x)?;
-        let b = checks::distance(&p.batch_b("Y"), y)?;
+        let of_x = checks::strides(&p.batch_c("X"), x)?;
+        let of_y = checks::strides(&p.batch_b("Y"), y)?;
         validate::length("values", p.nnz.saturating_mul(p.batch), values.len())?;
         let fit = |f: DeviceValues<'v, T>| f.fit_batch("factors", pattern.id, p.nnz, p.batch);
         let factors = call.factors.map(fit).transpose()?;
         let each = factors.map_or(0, |f| if f.len() == p.nnz { 0 } else { p.nnz });
-        let batch = Batch { count: p.batch, values: each, b, c };
+        let batch = Batch { count: p.batch, values: each, b: of_y.matrix, c: of_x.matrix };
         checks::apart(device, pattern, ("values", values), &[("X", x.data()), ("Y", y.data())])?;
         if let Some(factors) = factors {
             checks::apart(device, pattern, ("values", values), &[("the factors", factors)])?;
@@ -152,8 +152,8 @@ impl<T: Scalar> SddmmPlan<T> {
         // SAFETY: shapes, leading dimensions and lengths were checked against the buffers, which wait
         // for the stream when they are freed; the pattern is the plan's own.
         unsafe {
-            let (x, ldx) = row_major(copy_x, stream, x)?;
-            let (y, ldy) = row_major(copy_y, stream, y)?;
+            let (x, ldx) = row_major(copy_x, stream, x, of_x.line)?;
+            let (y, ldy) = row_major(copy_y, stream, y, of_y.line)?;
             let operands = Operands {
                 offsets: pattern.offsets.address(),
                 indices: pattern.indices.address(),
@@ -193,7 +193,7 @@ impl<T: Scalar> RowMajor<T> {
     }
 }
 
-/// Address and leading dimension of `m` row-major: of the copy, which is queued, or of itself.
+/// Address and leading dimension of `m` row-major: of the copy, which is queued, or of itself, where it is `ld_from`.
 ///
 /// # Safety
 /// `m` lives until the stream has done the work; the copy was made for its shape.
@@ -201,8 +201,9 @@ unsafe fn row_major<T: Scalar>(
     copy: &Option<RowMajor<T>>,
     stream: &Stream,
     m: &DeviceDense<T>,
+    ld_from: usize,
 ) -> Result<(u64, usize)> {
-    let (from, ld_from) = (m.data().address(), m.leading_dimension());
+    let from = m.data().address();
     let Some(RowMajor { values, transpose }) = copy else { return Ok((from, ld_from)) };
     values.used_on(stream);
     let (lines, length) = (m.ncols(), m.nrows());

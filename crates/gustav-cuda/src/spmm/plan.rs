@@ -219,7 +219,7 @@ impl<T: Scalar> SpmmPlan<T> {
         let stream = call.common.stream(device);
         let mut core = graph::lock(&self.work);
         let values = core.method.op_a.fit(values)?;
-        let batch = checks::dense(p, device, &core.method.op_a.pattern, values, b, c)?;
+        let (batch, ldb, ldc) = checks::dense(p, device, &core.method.op_a.pattern, values, b, c)?;
         checks::bias(p, device, call.bias, c.data())?;
         let (alpha, beta) = (call.common.alpha(p.semiring), call.common.beta(p.semiring));
         let written = match &winners {
@@ -254,8 +254,8 @@ impl<T: Scalar> SpmmPlan<T> {
             operands.bias = bias.address();
         }
         operands.batch = batch;
-        (operands.b, operands.ldb) = (b.data().address(), b.leading_dimension());
-        (operands.c, operands.ldc) = (c.data().address(), c.leading_dimension());
+        (operands.b, operands.ldb) = (b.data().address(), ldb);
+        (operands.c, operands.ldc) = (c.data().address(), ldc);
         (operands.alpha, operands.beta) = (bits(alpha), bits(beta));
         if p.extremum.is_some() {
             operands.beta = bits(call.empty.unwrap_or(T::Accum::zero()));

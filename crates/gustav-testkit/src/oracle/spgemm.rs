@@ -166,7 +166,8 @@ impl Reference<'_> {
         work: &mut Workspace<M>,
         found: &Sparse<'_>,
     ) -> Verdict {
-        let scaling = Scaling { alpha: M::Value::of_factor(self.alpha), beta: None };
+        let alpha = M::Value::of_factor(self.alpha);
+        let scaling = Scaling { alpha, factor: None, beta: None };
         let mut verdict = Verdict::empty();
         let mut last = None;
         for at in found.range(row) {

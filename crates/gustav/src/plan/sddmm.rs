@@ -238,7 +238,7 @@ impl<T: CpuScalar> Staged<T> {
 
 /// Refuses a dense operand that does not fit, before it is moved.
 fn check<T: CpuScalar>(batch: Batch, m: &DenseView<'_, T>) -> Result<()> {
-    batch.distance((m.nrows(), m.ncols()), m.layout(), m.leading_dimension()).map(drop)
+    batch.strides((m.nrows(), m.ncols()), m.layout(), m.leading_dimension()).map(drop)
 }
 
 impl<'a, T: CpuScalar, I: Index, O: Index> Plans<SddmmRequest<PatternRef<'a, I, O>>, T> for Device {
