@@ -126,7 +126,7 @@ impl<P> SpmmRequest<P> {
         self
     }
 
-    /// Sets the operations on finished sums; a mean set by [`SpmmRequest::reduce`] is kept.
+    /// Sets the operations on finished sums; a mean set by [`SpmmRequest::reduce`] stays.
     #[must_use]
     pub fn epilogue(mut self, epilogue: Epilogue) -> Self {
         let mean = epilogue.mean || self.problem.epilogue.mean;
@@ -178,7 +178,8 @@ impl<P> SpgemmRequest<P> {
     }
 }
 
-/// `values[p] = α·⟨X[row p], Y[column p]⟩ + β·values[p]` for every nonzero p of a pattern, X and Y dense.
+/// `values[p] = α·⟨X[row p], Y[column p]⟩ + β·values[p]` for every nonzero p of a pattern, X and Y
+/// dense.
 #[derive(Clone, Debug)]
 pub struct SddmmRequest<P> {
     /// The pattern.

@@ -1,7 +1,7 @@
 //! The SpMM plan: made once for a pattern, executed any number of times with any values.
 
 use gustav_core::{
-    AnyPattern, DenseView, DenseViewMut, Error, Extremum, Index, IndexSlice, Layout, PatternId,
+    AnyPattern, DenseView, DenseViewMut, Extremum, Index, IndexSlice, Layout, PatternId,
     PatternRef, Problem, Reduce, Result, Scalar, Scale, Values, WinnersMut, with_pattern,
 };
 use gustav_plan::{Algorithm, Choice, Chooser, DeviceProfile, RowStats, heuristics};
@@ -263,9 +263,10 @@ impl<'a, T: CpuScalar, I: Index, O: Index> Rows<'a, T, I, O> {
         // already brought them to L2.
         let scattered = stats.mean_row_span * row_bytes as f64 > device.l2_bytes as f64 / 2.0;
         let prefetches = scattered && row_bytes >= PREFETCHED_BYTES;
-        let ahead = if prefetches { (PREFETCH_DISTANCE_BYTES / row_bytes).clamp(8, 16) } else { 0 };
-        let ahead = options.ahead.unwrap_or(ahead);
-        let config = Config { isa, threads: count, tile, streaming, ahead };
+        let prefetch_distance =
+            if prefetches { (PREFETCH_DISTANCE_BYTES / row_bytes).clamp(8, 16) } else { 0 };
+        let prefetch_distance = options.prefetch_distance.unwrap_or(prefetch_distance);
+        let config = Config { isa, threads: count, tile, streaming, prefetch_distance };
         let choice = Choice { algorithm, config: config.clone(), reason };
         let problem = problem.clone();
         Ok((choice, Rows { problem, config, threads, pattern, transposed, state, workspace }))
@@ -322,7 +323,7 @@ impl<T: CpuScalar, I: Index, O: Index> Method<T> for Rows<'_, T, I, O> {
             mean,
             plain: alpha == one && beta == zero && !mean,
             streaming: Streaming::No,
-            ahead: self.config.ahead,
+            prefetch_distance: self.config.prefetch_distance,
         };
         let isa = match self.config.isa {
             // Rows of at most 32 bytes fit AVX2 vectors: no masks, and fewer loads that cross cache

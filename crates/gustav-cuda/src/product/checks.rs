@@ -10,7 +10,8 @@ use crate::device::{Device, DeviceBuffer};
 use crate::matrix::{DeviceDense, HeldPattern};
 
 /// Checks that B and C have the shapes and layouts of `problem` and enough values, that all
-/// operands are on one device, and that C overlaps none. The batch, and the leading dimensions of B and C.
+/// operands are on one device, and that C overlaps none. The batch, and the leading dimensions of B
+/// and C.
 pub(crate) fn dense<T: Scalar>(
     problem: &Problem,
     device: &Device,

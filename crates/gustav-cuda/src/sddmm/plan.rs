@@ -26,11 +26,12 @@ pub struct Options {
     pub config: Option<Config>,
 }
 
-/// A plan for `values[p] = α·⟨X[row p], Y[column p]⟩ + β·values[p]`, for one pattern, which it holds.
+/// A plan for `values[p] = α·⟨X[row p], Y[column p]⟩ + β·values[p]`, for one pattern, which it
+/// holds.
 ///
-/// Results of our algorithms are the same to the bit from run to run for operands of the same alignment and
-/// leading dimension. A plan may be sent to another thread. Several plans
-/// may be executed at once, on one stream or on several.
+/// Results of our algorithms are the same to the bit from run to run for operands of the same
+/// alignment and leading dimension. A plan may be sent to another thread. Several plans may be
+/// executed at once, on one stream or on several.
 pub struct SddmmPlan<T: Scalar> {
     device: Device,
     problem: Problem,
@@ -50,10 +51,12 @@ impl<T: Scalar> SddmmPlan<T> {
     /// Prepares the product at `pattern`. The plan sets the types of `problem`.
     ///
     /// # Errors
-    /// [`Error::Unsupported`](gustav_core::Error::Unsupported) when `problem` is not an SDDMM over plus-times or the algorithm named in
-    /// `options` cannot compute it, [`Error::Pattern`](gustav_core::Error::Pattern) when `problem` was made for another shape or
-    /// number of nonzeros, [`Error::OutOfMemory`](gustav_core::Error::OutOfMemory), [`Error::NoDevice`](gustav_core::Error::NoDevice) when the run-time compiler is
-    /// missing, [`Error::Device`](gustav_core::Error::Device).
+    /// [`Error::Unsupported`](gustav_core::Error::Unsupported) when `problem` is not an SDDMM over
+    /// plus-times or the algorithm named in `options` cannot compute it,
+    /// [`Error::Pattern`](gustav_core::Error::Pattern) when `problem` was made for another shape or
+    /// number of nonzeros, [`Error::OutOfMemory`](gustav_core::Error::OutOfMemory),
+    /// [`Error::NoDevice`](gustav_core::Error::NoDevice) when the run-time compiler is missing,
+    /// [`Error::Device`](gustav_core::Error::Device).
     pub fn new<I: Index, O: Index>(
         pattern: &DevicePattern<I, O>,
         problem: &Problem,
@@ -101,18 +104,20 @@ impl<T: Scalar> SddmmPlan<T> {
         work.method.bytes() + copies.sum::<usize>()
     }
 
-    /// Queues the values in the order of the pattern's nonzeros, as `call` says; neither allocates nor
-    /// waits, except that operands less aligned than packed ones compile their kernel at first sight and
-    /// that `vendor` sets itself up. β = 0 leaves the values unread.
+    /// Queues the values in the order of the pattern's nonzeros, as `call` says; neither allocates
+    /// nor waits, except that operands less aligned than packed ones compile their kernel at first
+    /// sight and that `vendor` sets itself up. β = 0 leaves the values unread.
     ///
     /// The work is ordered after earlier work of other streams on the operands, and after earlier
     /// executions of this plan.
     ///
     /// # Errors
-    /// [`Error::Shape`](gustav_core::Error::Shape) when `x` or `y` does not fit, [`Error::Length`](gustav_core::Error::Length) when values, factors or elements
-    /// are missing, [`Error::Pattern`](gustav_core::Error::Pattern) for factors of another pattern, [`Error::Argument`](gustav_core::Error::Argument) when the
-    /// values overlap an operand or an operand is on another device, [`Error::Unsupported`](gustav_core::Error::Unsupported) for factors
-    /// in `vendor`, [`Error::Device`](gustav_core::Error::Device).
+    /// [`Error::Shape`](gustav_core::Error::Shape) when `x` or `y` does not fit,
+    /// [`Error::Length`](gustav_core::Error::Length) when values, factors or elements are missing,
+    /// [`Error::Pattern`](gustav_core::Error::Pattern) for factors of another pattern,
+    /// [`Error::Argument`](gustav_core::Error::Argument) when the values overlap an operand or an
+    /// operand is on another device, [`Error::Unsupported`](gustav_core::Error::Unsupported) for
+    /// factors in `vendor`, [`Error::Device`](gustav_core::Error::Device).
     pub fn execute<'v>(
         &mut self,
         x: &DeviceDense<T>,
@@ -149,8 +154,8 @@ impl<T: Scalar> SddmmPlan<T> {
             uses.read(factors)?;
         }
         uses.write(values)?;
-        // SAFETY: shapes, leading dimensions and lengths were checked against the buffers, which wait
-        // for the stream when they are freed; the pattern is the plan's own.
+        // SAFETY: shapes, leading dimensions and lengths were checked against the buffers, which
+        // wait for the stream when they are freed; the pattern is the plan's own.
         unsafe {
             let (x, ldx) = row_major(copy_x, stream, x, of_x.line)?;
             let (y, ldy) = row_major(copy_y, stream, y, of_y.line)?;
@@ -193,7 +198,8 @@ impl<T: Scalar> RowMajor<T> {
     }
 }
 
-/// Address and leading dimension of `m` row-major: of the copy, which is queued, or of itself, where it is `ld_from`.
+/// Address and leading dimension of `m` row-major: of the copy, which is queued, or of itself,
+/// where it is `ld_from`.
 ///
 /// # Safety
 /// `m` lives until the stream has done the work; the copy was made for its shape.

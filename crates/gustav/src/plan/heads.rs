@@ -114,7 +114,7 @@ impl<T: CpuScalar> Staging<T> {
     }
 
     /// A packed matrix of the shape of `m`, to be written.
-    pub(super) fn room<'k>(
+    pub(super) fn output<'k>(
         &self,
         held: &'k mut Option<DeviceDense<T>>,
         m: &DenseViewMut<'_, T>,

@@ -1,8 +1,8 @@
 //! Attention over the nonzeros of a pattern, and its gradients.
 //!
-//! A score s = scale·⟨q, k⟩ + b is off by (d + 4)u·|scale|·Σ|q k| + 4u·|b|: a sum of d products, its scaling and the
-//! sum with the bias, and the factor log₂e where exponentials are powers of two. What that does to a softmax,
-//! `exponentials.rs` says.
+//! A score s = scale·⟨q, k⟩ + b is off by (d + 4)u·|scale|·Σ|q k| + 4u·|b|: a sum of d products,
+//! its scaling and the sum with the bias, and the factor log₂e where exponentials are powers of
+//! two. What that does to a softmax, `exponentials.rs` says.
 
 mod forward;
 mod gradients;
