@@ -1,5 +1,5 @@
-//! The tables and the picture of the README, and the tables of docs/mpi.md, are those that the
-//! records give. With `GUSTAV_WRITE_README` set the tests write them first.
+//! The tables and the picture of the README, and the tables of docs/mpi.md, are those that the records give. With
+//! `GUSTAV_WRITE_README` set the tests write them first.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt::Write;
@@ -270,8 +270,7 @@ fn ranks_beside_petsc() -> String {
     out
 }
 
-/// Bytes of ranks that were counted, as `gustav plan --mpi-ranks` did: shares of sending all of B
-/// to all.
+/// Bytes of ranks that were counted, as `gustav plan --mpi-ranks` did: shares of sending all of B to all.
 fn ranks_counted() -> String {
     const WAYS: [&str; 4] = ["1.5D", "rows-of-b", "partial-rows-of-c", "cheapest"];
     let rows = rows_of_csv("mpi-volumes.csv");
