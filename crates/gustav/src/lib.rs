@@ -138,8 +138,8 @@ pub use gustav_core::{
     Csr, CsrView, DType, Dcsr, DcsrView, Dense, DenseView, DenseViewMut, Epilogue, Error, Extremum,
     HeadValues, Index, IndexSlice, IndexType, Layout, Operation, Pattern, PatternId, PatternRef,
     PatternView, Permutation, Plans, Problem, Reduce, Result, Scalar, Scale, SddmmRequest,
-    Semiring, SoftmaxRequest, SpgemmRequest, SpmmRequest, SpmvRequest, TransposedPattern, Values,
-    WinnersMut, bf16, buffer, f16, index, parallel, with_scalar,
+    Semiring, SoftmaxRequest, SpgemmRequest, SpmmRequest, SpmvRequest, Strides, TransposedPattern,
+    Values, WinnersMut, bf16, buffer, f16, index, parallel, with_scalar,
 };
 pub use gustav_cpu::spgemm::SpgemmCall;
 pub use gustav_cpu::{CpuScalar, Threads};
