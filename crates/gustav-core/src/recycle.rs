@@ -210,7 +210,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_blocks_are_lent_and_then_freed() {
+    fn the_oldest_blocks_are_reclaimable_and_then_freed() {
         let pages = |n: usize| n * HUGE_PAGE;
         let mut blocks = vec![block(3, HUGE_PAGE), block(2, 64), block(2, HUGE_PAGE)];
         assert!(enforce_limit(&mut blocks, pages(7), pages(7)).is_empty());

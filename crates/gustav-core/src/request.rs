@@ -86,7 +86,8 @@ pub struct SpmmRequest<P> {
 sparse_product!(SpmmRequest);
 
 impl<P> SpmmRequest<P> {
-    /// Sets the layouts of B and C; row-major by default.
+    /// Sets the layouts of B and C; row-major by default. A matrix of one row or one column whose
+    /// elements are contiguous is taken in either.
     #[must_use]
     pub fn layouts(mut self, b: Layout, c: Layout) -> Self {
         (self.problem.layout_b, self.problem.layout_c) = (b, c);
@@ -200,7 +201,8 @@ impl<P> SddmmRequest<P> {
         self
     }
 
-    /// Sets the layouts of X and Y; row-major by default.
+    /// Sets the layouts of X and Y; row-major by default. A matrix of one row or one column whose
+    /// elements are contiguous is taken in either.
     #[must_use]
     pub fn layouts(mut self, x: Layout, y: Layout) -> Self {
         (self.problem.layout_c, self.problem.layout_b) = (x, y);
