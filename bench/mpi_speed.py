@@ -4,7 +4,7 @@
 
 Needs petsc4py and mpi4py of the MPI that `mpirun` belongs to, SciPy, and gustav on Python's path. For each matrix, in f64
 and with one thread a rank: SpMV (`MatMult`) and SpMM of 64 columns (`MatMatMult` with reuse). Rows are spread alike for
-both, by nonzeros. Both execute in turns, with a barrier before each; a time is that of the slowest rank, and a line has
+both, by nonzeros. Both are interleaved, with a barrier before each; a time is that of the slowest rank, and a line has
 the medians. B is in rows for gustav and in columns for PETSc, as each prefers. Bytes are what one execution sends:
 counted by gustav's plan, and for PETSc a value or row of B for every column that a rank has nonzeros in and another rank
 has. A wrong result is printed as WRONG and never as a time.
@@ -46,7 +46,7 @@ def right(found, expected, magnitude):
     return COMM.allreduce(bool(fits), MPI.LAND)
 
 
-def in_turns(works, seconds):
+def interleaved(works, seconds):
     """Median seconds of each, of the slowest rank, after two that warm up."""
     times = {name: [] for name in works}
     start, round_ = MPI.Wtime(), 0
@@ -104,7 +104,7 @@ def measure(ranks, a, seconds):
             work()
         checks = {"gustav": out, "petsc": np.asarray(result()), "gustav, rows of B": other}
         wrong = [name for name, found in checks.items() if not right(found.reshape(expected.shape), expected, bound)]
-        medians, rounds = in_turns(works, seconds)
+        medians, rounds = interleaved(works, seconds)
         again = right(out, expected, bound) and right(other, expected, bound)
         yield {
             "operation": operation,

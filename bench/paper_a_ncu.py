@@ -80,12 +80,12 @@ def profile(args, text, operation, folder):
                "base", "--kernel-id", ":::2", "--metrics", ",".join(m for _, m, _ in METRICS),
                "--log-file", log, args.gustav, "bench", suite, "--record", record, "--quiet"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=args.patience)
-    told = log.read_text() if log.exists() else ""
+    report = log.read_text() if log.exists() else ""
     # Lines of Nsight Compute itself come before the table.
-    table = "\n".join(line for line in told.splitlines() if not line.startswith("=="))
+    table = "\n".join(line for line in report.splitlines() if not line.startswith("=="))
     rows = list(csv.DictReader(io.StringIO(table)))[1:]
     if not rows:
-        sys.exit(f"{text} {operation}: {told}{done.stdout}{done.stderr}")
+        sys.exit(f"{text} {operation}: {report}{done.stdout}{done.stderr}")
     gpu = json.loads(record.read_text().splitlines()[0])["gpu"]
     return rows, gpu
 

@@ -6,7 +6,7 @@
 The second is `python_speed_gpu.py`: beside CuPy, torch.sparse and PyG. FILE gets a line of JSON for every record;
 `python_tables.py` makes the tables of the documentation of them.
 
-Peers that are not installed are left out. Times are medians of rounds in which both sides take turns; a ratio is the
+Peers that are not installed are left out. Times are medians of rounds in which both sides are interleaved; a ratio is the
 peer's time over ours. At the end there is the geometric mean for each peer, and what a call costs.
 """
 
@@ -69,7 +69,7 @@ def peers(a, b, threads):
     yield "torch", lambda: (on_torch @ dense).numpy()
 
 
-def in_turns(ours, theirs, seconds):
+def interleaved(ours, theirs, seconds):
     """Median seconds of both, one after the other until the time is over."""
     times = ([], [])
     end = time.perf_counter() + seconds
@@ -96,7 +96,7 @@ def compare(seconds, threads, write):
                 ):
                     for peer, theirs in peers(a, b, threads):
                         np.testing.assert_allclose(ours(), theirs(), rtol=1e-3, atol=1e-3)
-                        mine, other = in_turns(ours, theirs, seconds)
+                        mine, other = interleaved(ours, theirs, seconds)
                         write(
                             part="products",
                             matrix=name,
@@ -193,7 +193,7 @@ def pairs(seconds, threads, write):
         except (RuntimeError, NotImplementedError) as e:  # A failure of a peer is a result.
             write(part="pairs", name=name, peer=peer, message=" ".join(str(e).split())[:300])
             continue
-        mine, other = in_turns(ours, theirs, seconds)
+        mine, other = interleaved(ours, theirs, seconds)
         write(part="pairs", name=name, peer=peer, seconds=mine, seconds_of_peer=other)
 
 

@@ -1,7 +1,7 @@
 """The part of python_speed.py on a GPU: products, training steps and calls beside CuPy, torch.sparse and PyG.
 
 Every engine's result is checked in the same run against torch.sparse in float64, and what fails is recorded as a
-failure. Engines take turns; a time is that of one call in a loop without waiting between calls, the median of the
+failure. Engines are interleaved; a time is that of one call in a loop without waiting between calls, the median of the
 rounds.
 """
 
@@ -68,7 +68,7 @@ class Case:
 
 
 def measured(engines, seconds):
-    """Median seconds of a call of each engine, which take turns."""
+    """Median seconds of a call of each engine; engines are interleaved."""
     repeats, times = {}, {name: [] for name in engines}
     for name, call in engines.items():
         for _ in range(3):

@@ -4,7 +4,7 @@ product. Checked in the same run.
     python bench/python_training.py [--threads N] [--seconds S] [--json FILE] FOLDER ...
 
 FOLDERs hold matrices in files that `gustav.read` takes; those of fewer than 20,000 nonzeros are left out. Times are
-medians of rounds in which all sides take turns. FILE gets a line of JSON for every record.
+medians of rounds in which all sides are interleaved. FILE gets a line of JSON for every record.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ LEAST_NONZEROS = 20_000
 DEPTHS = (32, 64, 128)
 
 
-def in_turns(works, seconds):
+def interleaved(works, seconds):
     """Median seconds of each of `works`, by name."""
     for work in works.values():
         work()
@@ -115,7 +115,7 @@ def main():
                     "nonzeros": int(a.nnz),
                     "depth": depth,
                     "threads": arguments.threads,
-                    "seconds": in_turns(products(a, depth), arguments.seconds),
+                    "seconds": interleaved(products(a, depth), arguments.seconds),
                 }
                 records.append(record)
                 if arguments.json:

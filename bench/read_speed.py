@@ -6,7 +6,7 @@
 
 Needs numpy, scipy and fast_matrix_market, and `cargo build --release -p gustav-io
 --example read_speed`. Both read the same uncompressed file with the same number of threads,
-taking turns; medians are compared. gustav's time ends with CSR (f64, u32), that of
+interleaved; medians are compared. gustav's time ends with CSR (f64, u32), that of
 fast_matrix_market with COO triplets; the column "to CSR" adds SciPy's conversion to the latter.
 Before timing, both matrices are compared entry by entry; a difference is printed as WRONG.
 With --record, a line per file and number of threads goes into a table (COLUMNS says of what), which

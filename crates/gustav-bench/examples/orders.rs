@@ -18,7 +18,7 @@ const EXACT_ROWS: usize = 30_000;
 
 // Rows of a sample.
 const SAMPLE: usize = 4096;
-// Passes and countings of which the median is told.
+// Passes and countings of which the median is printed.
 const TIMES: usize = 15;
 
 /// How long the features of a matrix take.
@@ -39,7 +39,7 @@ struct Counted<'a> {
     /// The largest error of the sample among the means, over the mean itself, and what the sample says of
     /// that feature's error in the same measure.
     sample_error: f64,
-    sample_told: f64,
+    sample_stated: f64,
     threads: usize,
 }
 
@@ -95,7 +95,7 @@ fn features(out: &Path, matrix: &str, a: &Csr<f32>) -> Result<()> {
     let (rows_ms, _) = median(|| Ok(touches(a, shape.line, true)))?;
     let (features_ms, features) = median(|| Features::new(&view, shape))?;
     let (sample_ms, sampled) = median(|| SampledFeatures::new(&view, shape, SAMPLE))?;
-    let (sample_error, sample_told) = missed(&features, &sampled);
+    let (sample_error, sample_stated) = missed(&features, &sampled);
     let counted = Counted {
         matrix,
         rows: a.nrows(),
@@ -107,7 +107,7 @@ fn features(out: &Path, matrix: &str, a: &Csr<f32>) -> Result<()> {
         sample_ms,
         sample_rows: sampled.rows,
         sample_error,
-        sample_told,
+        sample_stated,
         threads: parallel::threads(),
     };
     write(out, &counted)?;
@@ -178,7 +178,7 @@ fn touches(a: &Csr<f32>, width: usize, by_rows: bool) -> Vec<Vec<u32>> {
     })
 }
 
-/// The median time of some turns, and what the last returned.
+/// The median time of some rounds, and what the last returned.
 fn median<R>(mut work: impl FnMut() -> Result<R>) -> Result<(f64, R)> {
     let (first, mut last) = timed(&mut work);
     let mut times = vec![first];
@@ -191,14 +191,14 @@ fn median<R>(mut work: impl FnMut() -> Result<R>) -> Result<(f64, R)> {
     Ok((times[TIMES / 2], last?))
 }
 
-/// The mean that the sample is furthest from, by the mean itself: its error, and what the sample told.
+/// The mean that the sample is furthest from, by the mean itself: its error, and the error that the sample states.
 fn missed(exact: &Features, sampled: &SampledFeatures) -> (f64, f64) {
-    let (found, told) = (sampled.features.values(), sampled.errors);
+    let (found, stated) = (sampled.features.values(), sampled.errors);
     let means = Features::NAMES.iter().enumerate().filter(|(_, name)| name.ends_with("-mean"));
     let of = |(k, _): (usize, &&str)| {
         let value = exact.values()[k];
         let over = |error: f64| if value > 0.0 { error / value } else { 0.0 };
-        (over((found[k] - value).abs()), over(told[k]))
+        (over((found[k] - value).abs()), over(stated[k]))
     };
     means.map(of).max_by(|a, b| a.0.total_cmp(&b.0)).unwrap_or_default()
 }

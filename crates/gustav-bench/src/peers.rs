@@ -66,7 +66,7 @@ impl<'a> Peers<'a> {
     /// When it cannot be restarted.
     pub fn running(&mut self) -> Result<impl Iterator<Item = &mut PeerProcess>> {
         for process in &mut self.processes {
-            if process.gone() {
+            if process.has_exited() {
                 *process = self.launch.start(process.name())?;
             }
         }

@@ -183,7 +183,7 @@ mod tests {
         fn run(&mut self, wake: usize, repeats: usize) -> Result<Vec<f64>> {
             self.calls += wake + repeats;
             if self.calls >= self.fail_at {
-                return Err(Error::NoDevice { reason: "gone".into() });
+                return Err(Error::NoDevice { reason: "lost".into() });
             }
             Ok(vec![self.ms; repeats])
         }
@@ -225,7 +225,7 @@ mod tests {
         let mut bad = fake(50.0, 6);
         let mut good = fake(50.0, usize::MAX);
         let samples = interleave(&mut [&mut bad, &mut good], &Timing::default(), false);
-        assert!(samples[0].as_ref().unwrap_err().to_string().contains("gone"));
+        assert!(samples[0].as_ref().unwrap_err().to_string().contains("lost"));
         assert_eq!(samples[1].as_ref().unwrap().ms.len(), 15);
     }
 }

@@ -164,12 +164,12 @@ pub struct Choice {
     /// threads
     #[arg(long)]
     pub deterministic: bool,
-    /// No operand holds NaN or infinity: algorithms may multiply zeros that are not stored (dense, on
-    /// GPUs)
+    /// No operand holds NaN or infinity: algorithms may multiply zeros that are not stored (dense,
+    /// on GPUs)
     #[arg(long)]
     pub finite: bool,
-    /// Factors in f32 may be rounded to TF32, which misses the error bound of f32 (dense, tensor, on
-    /// GPUs)
+    /// Factors in f32 may be rounded to TF32, which misses the error bound of f32 (dense, tensor,
+    /// on GPUs)
     #[arg(long)]
     pub tf32: bool,
 }

@@ -3,11 +3,11 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
-static ASKED: AtomicBool = AtomicBool::new(false);
+static REQUESTED: AtomicBool = AtomicBool::new(false);
 
 #[cfg(unix)]
-extern "C" fn ask(_: libc::c_int) {
-    ASKED.store(true, Ordering::Relaxed);
+extern "C" fn request(_: libc::c_int) {
+    REQUESTED.store(true, Ordering::Relaxed);
     // SAFETY: `signal` is async-signal-safe; the default action runs none of our code.
     unsafe { libc::signal(libc::SIGINT, libc::SIG_DFL) };
 }
@@ -22,10 +22,10 @@ pub struct Interrupt {
 impl Interrupt {
     /// Installs a handler, unless the process ignores the signal.
     pub fn new() -> Self {
-        ASKED.store(false, Ordering::Relaxed);
+        REQUESTED.store(false, Ordering::Relaxed);
         #[cfg(unix)]
         {
-            let handler = ask as extern "C" fn(libc::c_int) as libc::sighandler_t;
+            let handler = request as extern "C" fn(libc::c_int) as libc::sighandler_t;
             // SAFETY: the handler stores to an atomic and calls only async-signal-safe functions.
             let before = unsafe { libc::signal(libc::SIGINT, handler) };
             if before == libc::SIG_IGN {
@@ -40,7 +40,7 @@ impl Interrupt {
 
     /// Whether Ctrl-C was pressed.
     pub fn is_asked(&self) -> bool {
-        ASKED.load(Ordering::Relaxed)
+        REQUESTED.load(Ordering::Relaxed)
     }
 }
 

@@ -30,8 +30,8 @@ pub fn repeat(repeat: Option<usize>, run: &mut dyn FnMut() -> Result<f64>) -> Re
     repeat_while(repeat, run, &mut Ok)
 }
 
-/// The same where others have a say: `more` takes whether to run again as far as this process knows, and returns what
-/// is done.
+/// The same where others have a say: `more` takes whether to run again as far as this process
+/// knows, and returns what is done.
 ///
 /// # Errors
 /// The first error of `run` or `more`.

@@ -8,14 +8,30 @@ use gustav::{
 use gustav_testkit::oracle::Verdict;
 use serde::Serialize;
 
-use crate::args::{AlgorithmArg, Choice, Printing, Types};
+use crate::args::{AlgorithmArg, Choice, Printing, Running, Types};
 use crate::cuda;
 use crate::failure::{Failure, Outcome, Result};
 use crate::limits::Limits;
 use crate::measure::Timing;
+use crate::mpi::Ranked;
 use crate::output::{self, Number};
 use crate::source::Source;
 use crate::table;
+
+/// The options that all products have.
+#[derive(clap::Args, Clone, Debug)]
+pub struct Options {
+    #[command(flatten)]
+    pub types: Types,
+    #[command(flatten)]
+    pub choice: Choice,
+    #[command(flatten)]
+    pub ranked: Ranked,
+    #[command(flatten)]
+    pub running: Running,
+    #[command(flatten)]
+    pub printing: Printing,
+}
 
 /// One algorithm that was planned, executed and possibly checked.
 #[derive(Clone, Debug)]

@@ -52,7 +52,8 @@ pub fn rows<T: Scalar>(
     seed: u64,
 ) -> Result<Dense<T>> {
     let mut m = Dense::<T>::zeros(rows.len(), ncols, layout)?;
-    // A line of the part, and of the whole; the part begins at `skipped` of each line, or of the first.
+    // A line of the part, and of the whole; the part begins at `skipped` of each line, or of the
+    // first.
     let (line, whole, skipped) = match layout {
         Layout::RowMajor => (ncols, ncols, rows.start * ncols),
         Layout::ColumnMajor => (rows.len(), nrows, rows.start),

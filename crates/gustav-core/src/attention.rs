@@ -10,10 +10,10 @@ pub const WIDEST_HEAD: usize = 256;
 
 /// O = softmax(scale·Q·Kᵀ + bias)·V, of every row over the nonzeros of a pattern, for every head.
 ///
-/// Q has as many rows as the pattern, K and V as the pattern has columns. Heads lie side by side in the
-/// columns of a matrix, or one above the other in its rows, see [`Batch`](crate::Batch); all matrices are
-/// row-major. A row without nonzeros, or with scores of −∞ alone, is zero, and so are its gradients for finite operands; NaN
-/// or +∞ among the scores makes a row NaN.
+/// Q has as many rows as the pattern, K and V as the pattern has columns. Heads lie side by side in
+/// the columns of a matrix, or one above the other in its rows, see [`Batch`](crate::Batch); all
+/// matrices are row-major. A row without nonzeros, or with scores of −∞ alone, is zero, and so are
+/// its gradients for finite operands; NaN or +∞ among the scores makes a row NaN.
 #[derive(Clone, Debug)]
 pub struct AttentionRequest<P> {
     /// The pattern.
@@ -105,8 +105,8 @@ impl HeadValues {
 }
 
 impl Problem {
-    /// The problem is of `operation`, attention or softmax, as a request describes it: with heads, widths and a type
-    /// that it takes.
+    /// The problem is of `operation`, attention or softmax, as a request describes it: with heads,
+    /// widths and a type that it takes.
     ///
     /// # Errors
     /// [`Error::Unsupported`] when they are not, and the nearest thing that works.
@@ -154,7 +154,8 @@ impl Problem {
 }
 
 impl<'a, I: Index, O: Index> PatternView<'a, I, O> {
-    /// Describes attention over the nonzeros of every row, Q and K of `columns` columns for each head.
+    /// Describes attention over the nonzeros of every row, Q and K of `columns` columns for each
+    /// head.
     pub fn attention(self, columns: usize) -> AttentionRequest<PatternRef<'a, I, O>> {
         let problem = self.problem(Operation::Attention).attention(columns);
         AttentionRequest { pattern: self.into(), problem }
@@ -167,7 +168,8 @@ impl<'a, I: Index, O: Index> PatternView<'a, I, O> {
 }
 
 impl<I: Index, O: Index> Pattern<I, O> {
-    /// Describes attention over the nonzeros of every row, Q and K of `columns` columns for each head.
+    /// Describes attention over the nonzeros of every row, Q and K of `columns` columns for each
+    /// head.
     pub fn attention<'a>(&self, columns: usize) -> AttentionRequest<PatternRef<'a, I, O>> {
         let problem = self.view().problem(Operation::Attention).attention(columns);
         AttentionRequest { pattern: self.into(), problem }

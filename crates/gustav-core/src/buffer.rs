@@ -124,8 +124,8 @@ fn advise_huge(raw: *mut u8, bytes: usize) {
 #[cfg(not(target_os = "linux"))]
 fn advise_huge(_raw: *mut u8, _bytes: usize) {}
 
-/// Retains freed blocks of [`Buffer`]s for later ones, up to `limit` bytes. 0 turns this off and frees
-/// them; it is off unless a program turns it on.
+/// Retains freed blocks of [`Buffer`]s for later ones, up to `limit` bytes. 0 turns this off and
+/// frees them; it is off unless a program turns it on.
 ///
 /// The system zeroes memory page by page at its first touch, which takes longer than writing a
 /// result to it. A program that allocates large results repeatedly, such as products of sparse
@@ -305,7 +305,7 @@ impl<T> Drop for Buffer<T> {
             // need no drop.
             unsafe {
                 if self.layout.size() >= RECYCLED && self.layout.align() >= ALIGN {
-                    recycle::give(raw, self.layout, self.len * size_of::<T>());
+                    recycle::free(raw, self.layout, self.len * size_of::<T>());
                 } else {
                     dealloc(raw, self.layout);
                 }

@@ -78,8 +78,8 @@ impl<T: Scalar, I: Index, O: Index> Csr<T, I, O> {
         let (to_i, to_v) = (indices.shared(), values.shared());
         parallel::ranges(nrows, 64, |rows| {
             for i in rows {
-                let kept = row(i).enumerate().filter(|(_, v)| !v.is_zero());
-                for (at, (j, v)) in (offsets[i]..).zip(kept) {
+                let nonzeros = row(i).enumerate().filter(|(_, v)| !v.is_zero());
+                for (at, (j, v)) in (offsets[i]..).zip(nonzeros) {
                     // SAFETY: row i owns the positions counted for it above.
                     unsafe {
                         to_i.put(at, I::truncate(j));
@@ -97,7 +97,7 @@ impl<T: Scalar, I: Index, O: Index> Csr<T, I, O> {
     }
 
     /// The matrix in canonical form: columns of every row sorted, duplicates summed. Sums of
-    /// duplicates are taken in the order of the entries and kept even when zero.
+    /// duplicates are taken in the order of the entries and stay even when zero.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`](crate::Error::OutOfMemory).

@@ -37,9 +37,9 @@ impl Epilogue {
 impl Display for Epilogue {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let steps = [(self.mean, "mean"), (self.bias, "bias"), (self.relu, "ReLU")];
-        let asked: Vec<_> =
-            steps.iter().filter(|(asked, _)| *asked).map(|(_, name)| *name).collect();
-        f.write_str(&asked.join(", "))
+        let requested: Vec<_> =
+            steps.iter().filter(|(requested, _)| *requested).map(|(_, name)| *name).collect();
+        f.write_str(&requested.join(", "))
     }
 }
 

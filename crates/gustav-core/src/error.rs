@@ -56,7 +56,7 @@ pub enum Error {
         found: usize,
     },
     /// Text that does not follow the format.
-    #[error("{}line {line}, column {column}: expected {expected}, found {found}", place(.path))]
+    #[error("{}line {line}, column {column}: expected {expected}, found {found}", prefix(.path))]
     Parse {
         /// The file, when there is one.
         path: Option<PathBuf>,
@@ -70,7 +70,7 @@ pub enum Error {
         found: String,
     },
     /// A binary or compressed file that is damaged or of an unsupported kind.
-    #[error("{}{format}: {reason}", place(.path))]
+    #[error("{}{format}: {reason}", prefix(.path))]
     Format {
         /// The file, when there is one.
         path: Option<PathBuf>,
@@ -164,10 +164,10 @@ pub enum Error {
         of: usize,
     },
     /// Another error, with the file or the line that it arose in.
-    #[error("{place}: {error}")]
+    #[error("{context}: {error}")]
     At {
         /// The file or line.
-        place: String,
+        context: String,
         /// What went wrong there; see [`Error::kind`].
         error: Box<Error>,
     },
@@ -242,13 +242,13 @@ impl Error {
         }
     }
 
-    /// The error with the place where it arose, in front of its earlier places.
+    /// The error, with where it arose in front of its text.
     #[must_use]
-    pub fn at(self, place: impl Into<String>) -> Self {
-        Error::At { place: place.into(), error: Box::new(self) }
+    pub fn at(self, context: impl Into<String>) -> Self {
+        Error::At { context: context.into(), error: Box::new(self) }
     }
 
-    /// The error without the places of [`Error::At`].
+    /// The error without the context of [`Error::At`].
     pub fn kind(&self) -> &Error {
         match self {
             Error::At { error, .. } => error.kind(),
@@ -257,7 +257,7 @@ impl Error {
     }
 }
 
-fn place(path: &Option<PathBuf>) -> String {
+fn prefix(path: &Option<PathBuf>) -> String {
     path.as_ref().map(|p| format!("{}: ", p.display())).unwrap_or_default()
 }
 

@@ -39,7 +39,7 @@ pub use coo::{Coo, CooView};
 pub use csc::{Csc, CscView};
 pub use csr::{Csr, CsrView};
 pub use dcsr::{Dcsr, DcsrView};
-pub use dense::{Batch, Dense, DenseView, DenseViewMut, Layout};
+pub use dense::{Batch, Dense, DenseView, DenseViewMut, Layout, Strides};
 pub use epilogue::Epilogue;
 pub use error::{Error, Result};
 pub use half::{bf16, f16};

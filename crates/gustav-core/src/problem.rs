@@ -46,11 +46,12 @@ impl Display for Operation {
     }
 }
 
-/// A product to be planned: C = α·op(A)·B ⊕ β·C, or α·(X·Yᵀ) + β·values at the nonzeros of A (SDDMM).
+/// A product to be planned: C = α·op(A)·B ⊕ β·C, or α·(X·Yᵀ) + β·values at the nonzeros of A
+/// (SDDMM).
 ///
-/// Made from the matrix by [`Problem::spmm`], [`Problem::spmv`] or [`Problem::spgemm`], from a pattern
-/// by [`Pattern::sddmm`](crate::Pattern::sddmm), and refined by the methods of the same names as the
-/// fields.
+/// Made from the matrix by [`Problem::spmm`], [`Problem::spmv`] or [`Problem::spgemm`], from a
+/// pattern by [`Pattern::sddmm`](crate::Pattern::sddmm), and refined by the methods of the same
+/// names as the fields.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
 pub struct Problem {
     /// Which product.
@@ -65,7 +66,8 @@ pub struct Problem {
     pub columns: usize,
     /// Columns of V and O of a head (attention).
     pub value_columns: usize,
-    /// Products computed together on one pattern: pairs B and C (SpMM), X and Y (SDDMM), heads (attention, softmax).
+    /// Products computed together on one pattern: pairs B and C (SpMM), X and Y (SDDMM), heads
+    /// (attention, softmax).
     pub batch: usize,
     /// Stored entries of B (SpGEMM).
     pub nnz_b: Option<usize>,
@@ -267,7 +269,8 @@ impl Problem {
         Err(Error::Pattern { expected, found: name(rows, cols, nnz) })
     }
 
-    /// Checks that B and C of an SpMM, X and Y of an SDDMM, fit in the address space, counted with at least one row.
+    /// Checks that B and C of an SpMM, X and Y of an SDDMM, fit in the address space, counted with
+    /// at least one row.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`] otherwise.
@@ -337,12 +340,12 @@ impl Display for Problem {
         if *semiring != Semiring::PlusTimes {
             write!(f, ", {semiring}")?;
         }
-        let asked = [
+        let requested = [
             (self.deterministic, "deterministic"),
             (self.finite, "finite operands"),
             (self.tf32, "TF32"),
         ];
-        for (_, name) in asked.iter().filter(|(asked, _)| *asked) {
+        for (_, name) in requested.iter().filter(|(requested, _)| *requested) {
             write!(f, ", {name}")?;
         }
         if self.output != self.dtype {

@@ -12,7 +12,7 @@ struct Block {
     /// Bytes at the start that may have physical pages.
     used: usize,
     /// Whether the system may reclaim the pages.
-    lent: bool,
+    reclaimable: bool,
 }
 
 // SAFETY: a block owns its memory and nothing else refers to it.
@@ -20,15 +20,15 @@ unsafe impl Send for Block {}
 
 impl Drop for Block {
     fn drop(&mut self) {
-        // SAFETY: promised by the caller of `give`.
+        // SAFETY: promised by the caller of `free`.
         unsafe { dealloc(self.ptr, self.layout) };
     }
 }
 
 // Most blocks: enough for the arrays of two matrices and the workspaces of a few threads.
 const MOST_BLOCKS: usize = 32;
-// 1 ÷ the fraction of the limit whose pages the system may not reclaim.
-const FIRM: usize = 4;
+// Limit ÷ bytes whose pages the system may not reclaim.
+const HELD_PART: usize = 4;
 
 struct Blocks {
     /// Most bytes of all blocks together; 0 for no reuse.
@@ -48,7 +48,7 @@ fn lock() -> std::sync::MutexGuard<'static, Blocks> {
 pub(crate) fn set_limit(limit: usize) {
     let mut all = lock();
     all.limit = limit;
-    let freed = all.settle();
+    let freed = all.enforce_limit();
     drop(all);
     drop(freed);
 }
@@ -74,48 +74,48 @@ pub(crate) fn take(bytes: usize) -> Option<(*mut u8, Layout)> {
 ///
 /// # Safety
 /// `ptr` was allocated with `layout` by the global allocator, and nothing refers to it any more.
-pub(crate) unsafe fn give(ptr: *mut u8, layout: Layout, used: usize) {
-    let mut block = Block { ptr, layout, used: layout.size(), lent: false };
+pub(crate) unsafe fn free(ptr: *mut u8, layout: Layout, used: usize) {
+    let mut block = Block { ptr, layout, used: layout.size(), reclaimable: false };
     let limit = lock().limit;
     if limit == 0 || used > limit {
         return;
     }
     // SAFETY: promised by the caller.
-    block.used -= unsafe { shed(ptr, layout, used) };
+    block.used -= unsafe { return_pages(ptr, layout, used) };
     let mut all = lock();
     all.blocks.push(block);
-    let freed = all.settle();
+    let freed = all.enforce_limit();
     drop(all);
     drop(freed);
 }
 
 impl Blocks {
     /// Enforces the limit; returns the blocks to be freed.
-    fn settle(&mut self) -> Vec<Block> {
+    fn enforce_limit(&mut self) -> Vec<Block> {
         match self.limit {
             0 => std::mem::take(&mut self.blocks),
-            limit => settle(&mut self.blocks, limit / FIRM, limit),
+            limit => enforce_limit(&mut self.blocks, limit / HELD_PART, limit),
         }
     }
 }
 
-/// Lets the system reclaim the pages of the oldest blocks until at most `firm_limit` bytes are
-/// excepted, and removes blocks until at most `limit` bytes remain; returns the removed ones.
-fn settle(blocks: &mut Vec<Block>, firm_limit: usize, limit: usize) -> Vec<Block> {
+/// Lets the system reclaim the pages of the oldest blocks until at most `held_limit` bytes are
+/// not reclaimable, and removes blocks until at most `limit` bytes remain; returns the removed ones.
+fn enforce_limit(blocks: &mut Vec<Block>, held_limit: usize, limit: usize) -> Vec<Block> {
     let mut retained: usize = blocks.iter().map(|b| b.used).sum();
     let excess = blocks.len().saturating_sub(MOST_BLOCKS);
     let mut freed: Vec<Block> = blocks.drain(..excess).collect();
     retained -= freed.iter().map(|b| b.used).sum::<usize>();
-    let mut firm: usize = blocks.iter().filter(|b| !b.lent).map(|b| b.used).sum();
+    let mut held: usize = blocks.iter().filter(|b| !b.reclaimable).map(|b| b.used).sum();
     let mut at = 0;
-    while at < blocks.len() && (firm > firm_limit || retained > limit) {
+    while at < blocks.len() && (held > held_limit || retained > limit) {
         let block = &mut blocks[at];
-        if !block.lent {
-            firm -= block.used;
+        if !block.reclaimable {
+            held -= block.used;
             // SAFETY: nothing refers to a block that is not in use.
-            block.lent = unsafe { lend(block.ptr, block.layout) };
+            block.reclaimable = unsafe { make_reclaimable(block.ptr, block.layout) };
         }
-        if block.lent && retained <= limit {
+        if block.reclaimable && retained <= limit {
             at += 1;
         } else {
             retained -= block.used;
@@ -129,9 +129,9 @@ fn settle(blocks: &mut Vec<Block>, firm_limit: usize, limit: usize) -> Vec<Block
 /// their size in bytes.
 ///
 /// # Safety
-/// As [`give`].
+/// As [`free`].
 #[cfg(target_os = "linux")]
-unsafe fn shed(ptr: *mut u8, layout: Layout, used: usize) -> usize {
+unsafe fn return_pages(ptr: *mut u8, layout: Layout, used: usize) -> usize {
     let (start, end) = (used.next_multiple_of(HUGE_PAGE), layout.size() / HUGE_PAGE * HUGE_PAGE);
     if layout.align() < HUGE_PAGE || start >= end {
         return 0;
@@ -142,7 +142,7 @@ unsafe fn shed(ptr: *mut u8, layout: Layout, used: usize) -> usize {
 }
 
 #[cfg(not(target_os = "linux"))]
-unsafe fn shed(_ptr: *mut u8, _layout: Layout, _used: usize) -> usize {
+unsafe fn return_pages(_ptr: *mut u8, _layout: Layout, _used: usize) -> usize {
     0
 }
 
@@ -151,14 +151,14 @@ unsafe fn shed(_ptr: *mut u8, _layout: Layout, _used: usize) -> usize {
 /// # Safety
 /// Nothing refers to the block, and its contents are no longer needed.
 #[cfg(target_os = "linux")]
-unsafe fn lend(ptr: *mut u8, layout: Layout) -> bool {
+unsafe fn make_reclaimable(ptr: *mut u8, layout: Layout) -> bool {
     let bytes = layout.size() / HUGE_PAGE * HUGE_PAGE;
     // SAFETY: whole pages of an unused block.
     layout.align() >= HUGE_PAGE && unsafe { libc::madvise(ptr.cast(), bytes, libc::MADV_FREE) } == 0
 }
 
 #[cfg(not(target_os = "linux"))]
-unsafe fn lend(_ptr: *mut u8, _layout: Layout) -> bool {
+unsafe fn make_reclaimable(_ptr: *mut u8, _layout: Layout) -> bool {
     false
 }
 
@@ -176,7 +176,7 @@ mod tests {
 
     #[test]
     fn unused_pages_are_not_held() {
-        for (pages, align, used, shed_pages) in [
+        for (pages, align, used, returned_pages) in [
             (4, HUGE_PAGE, HUGE_PAGE + 1, 2),
             (4, HUGE_PAGE, 4 * HUGE_PAGE, 0),
             (4, HUGE_PAGE, 0, 4),
@@ -188,10 +188,10 @@ mod tests {
                 let block = alloc(layout);
                 assert!(!block.is_null());
                 block.write_bytes(7, layout.size());
-                assert_eq!(shed(block, layout, used), shed_pages * HUGE_PAGE);
-                let kept = layout.size() - shed_pages * HUGE_PAGE;
-                assert!((0..kept).step_by(4096).all(|at| *block.add(at) == 7));
-                assert!((kept..layout.size()).step_by(4096).all(|at| *block.add(at) == 0));
+                assert_eq!(return_pages(block, layout, used), returned_pages * HUGE_PAGE);
+                let retained = layout.size() - returned_pages * HUGE_PAGE;
+                assert!((0..retained).step_by(4096).all(|at| *block.add(at) == 7));
+                assert!((retained..layout.size()).step_by(4096).all(|at| *block.add(at) == 0));
                 dealloc(block, layout);
             }
         }
@@ -202,21 +202,21 @@ mod tests {
         // SAFETY: the layout has a size above zero.
         let ptr = unsafe { alloc(layout) };
         assert!(!ptr.is_null());
-        Block { ptr, layout, used: layout.size(), lent: false }
+        Block { ptr, layout, used: layout.size(), reclaimable: false }
     }
 
     fn sizes(blocks: &[Block]) -> Vec<(usize, bool)> {
-        blocks.iter().map(|b| (b.used / HUGE_PAGE, b.lent)).collect()
+        blocks.iter().map(|b| (b.used / HUGE_PAGE, b.reclaimable)).collect()
     }
 
     #[test]
-    fn the_oldest_blocks_are_lent_and_then_freed() {
+    fn the_oldest_blocks_are_reclaimable_and_then_freed() {
         let pages = |n: usize| n * HUGE_PAGE;
         let mut blocks = vec![block(3, HUGE_PAGE), block(2, 64), block(2, HUGE_PAGE)];
-        assert!(settle(&mut blocks, pages(7), pages(7)).is_empty());
-        let freed = settle(&mut blocks, pages(6), pages(7));
+        assert!(enforce_limit(&mut blocks, pages(7), pages(7)).is_empty());
+        let freed = enforce_limit(&mut blocks, pages(6), pages(7));
         assert_eq!((freed.len(), sizes(&blocks)), (0, vec![(3, true), (2, false), (2, false)]));
-        let freed = settle(&mut blocks, pages(3), pages(7));
+        let freed = enforce_limit(&mut blocks, pages(3), pages(7));
         assert_eq!(
             (sizes(&freed), sizes(&blocks)),
             (vec![(2, false)], vec![(3, true), (2, false)])
@@ -224,9 +224,9 @@ mod tests {
         // Reclaimable pages can be written again. SAFETY: a block of that size, which nothing else
         // refers to.
         unsafe { blocks[0].ptr.write_bytes(9, pages(3)) };
-        let freed = settle(&mut blocks, pages(9), pages(4));
+        let freed = enforce_limit(&mut blocks, pages(9), pages(4));
         assert_eq!((sizes(&freed), sizes(&blocks)), (vec![(3, true)], vec![(2, false)]));
         blocks.extend((0..MOST_BLOCKS).map(|_| block(1, 64)));
-        assert_eq!(sizes(&settle(&mut blocks, usize::MAX, usize::MAX)), [(2, false)]);
+        assert_eq!(sizes(&enforce_limit(&mut blocks, usize::MAX, usize::MAX)), [(2, false)]);
     }
 }

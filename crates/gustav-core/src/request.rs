@@ -86,7 +86,8 @@ pub struct SpmmRequest<P> {
 sparse_product!(SpmmRequest);
 
 impl<P> SpmmRequest<P> {
-    /// Sets the layouts of B and C; row-major by default.
+    /// Sets the layouts of B and C; row-major by default. A matrix of one row or one column whose
+    /// elements are contiguous is taken in either.
     #[must_use]
     pub fn layouts(mut self, b: Layout, c: Layout) -> Self {
         (self.problem.layout_b, self.problem.layout_c) = (b, c);
@@ -126,7 +127,7 @@ impl<P> SpmmRequest<P> {
         self
     }
 
-    /// Sets the operations on finished sums; a mean set by [`SpmmRequest::reduce`] is kept.
+    /// Sets the operations on finished sums; a mean set by [`SpmmRequest::reduce`] stays.
     #[must_use]
     pub fn epilogue(mut self, epilogue: Epilogue) -> Self {
         let mean = epilogue.mean || self.problem.epilogue.mean;
@@ -178,7 +179,8 @@ impl<P> SpgemmRequest<P> {
     }
 }
 
-/// `values[p] = α·⟨X[row p], Y[column p]⟩ + β·values[p]` for every nonzero p of a pattern, X and Y dense.
+/// `values[p] = α·⟨X[row p], Y[column p]⟩ + β·values[p]` for every nonzero p of a pattern, X and Y
+/// dense.
 #[derive(Clone, Debug)]
 pub struct SddmmRequest<P> {
     /// The pattern.
@@ -199,7 +201,8 @@ impl<P> SddmmRequest<P> {
         self
     }
 
-    /// Sets the layouts of X and Y; row-major by default.
+    /// Sets the layouts of X and Y; row-major by default. A matrix of one row or one column whose
+    /// elements are contiguous is taken in either.
     #[must_use]
     pub fn layouts(mut self, x: Layout, y: Layout) -> Self {
         (self.problem.layout_c, self.problem.layout_b) = (x, y);

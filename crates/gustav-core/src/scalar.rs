@@ -297,7 +297,8 @@ macro_rules! integer {
 integer!(i32, I32);
 integer!(i64, I64);
 
-/// Runs `$body` with `$T` as the type of values that `$dtype` names: for callers that know types only when they run.
+/// Runs `$body` with `$T` as the type of values that `$dtype` names: for callers that know types
+/// only when they run.
 ///
 /// ```
 /// use gustav_core::{DType, with_scalar};

@@ -6,8 +6,8 @@ use crate::scalar::Arith;
 
 /// A semiring: the operations ⊕ and ⊗ that a product is made of. The set is closed.
 ///
-/// A product is `C = scale(α, A·B) ⊕ scale(β, C)`. β equal to [`Semiring::zero`] means that C is not
-/// read.
+/// A product is `C = scale(α, A·B) ⊕ scale(β, C)`. β equal to [`Semiring::zero`] means that C is
+/// not read.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize,
 )]
@@ -100,7 +100,8 @@ pub trait StaticSemiring<A: Arith>:
     /// The semiring's name at run time.
     const KIND: Semiring;
 
-    /// Identity of [`StaticSemiring::add`]: the value of an empty sum, and the β that leaves C unread.
+    /// Identity of [`StaticSemiring::add`]: the value of an empty sum, and the β that leaves C
+    /// unread.
     #[inline(always)]
     fn zero() -> A {
         <A as crate::Scalar>::zero()

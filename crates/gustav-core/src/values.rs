@@ -43,7 +43,8 @@ impl<'a, T> Values<'a, T> {
         Ok(self.slice)
     }
 
-    /// The values, if they fit the pattern `id` of `nnz` nonzeros once, or once for each product of `batch`.
+    /// The values, if they fit the pattern `id` of `nnz` nonzeros once, or once for each product of
+    /// `batch`.
     ///
     /// # Errors
     /// As [`Values::fit`].

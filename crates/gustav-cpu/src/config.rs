@@ -25,7 +25,7 @@ pub struct Options {
     pub streaming: Option<bool>,
     /// How many nonzeros before their use an SpMM prefetches rows of B, 0 for no prefetch; `None`
     /// to derive it from how scattered the columns are.
-    pub ahead: Option<usize>,
+    pub prefetch_distance: Option<usize>,
     /// Whether entries of an SpGEMM's result that come out as exactly zero are left out.
     pub drop_zeros: bool,
 }
@@ -60,13 +60,13 @@ pub struct Config {
     /// Whether C is written with streaming stores.
     pub streaming: bool,
     /// How many nonzeros before their use rows of B are prefetched, 0 for no prefetch.
-    pub ahead: usize,
+    pub prefetch_distance: usize,
 }
 
 /// The configuration in words; parameters at their defaults are left out.
 impl Display for Config {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Config { isa, threads, tile, streaming, ahead } = self;
+        let Config { isa, threads, tile, streaming, prefetch_distance } = self;
         let s = if *threads == 1 { "" } else { "s" };
         write!(f, "{threads} thread{s}, {isa}")?;
         if let Some(tile) = tile {
@@ -75,8 +75,8 @@ impl Display for Config {
         if *streaming {
             f.write_str(", C written past the caches")?;
         }
-        if *ahead > 0 {
-            write!(f, ", rows of B fetched {ahead} nonzeros ahead")?;
+        if *prefetch_distance > 0 {
+            write!(f, ", rows of B prefetched {prefetch_distance} nonzeros ahead")?;
         }
         Ok(())
     }
@@ -89,10 +89,11 @@ mod tests {
     #[test]
     fn a_configuration_is_displayed_in_words() {
         let isa = Isa::Portable;
-        let plain = Config { isa, threads: 1, tile: None, streaming: false, ahead: 0 };
+        let plain = Config { isa, threads: 1, tile: None, streaming: false, prefetch_distance: 0 };
         assert_eq!(plain.to_string(), format!("1 thread, {isa}"));
-        let rich = Config { isa, threads: 4, tile: Some(512), streaming: true, ahead: 16 };
-        let words = "tiles of 512, C written past the caches, rows of B fetched 16 nonzeros \
+        let rich =
+            Config { isa, threads: 4, tile: Some(512), streaming: true, prefetch_distance: 16 };
+        let words = "tiles of 512, C written past the caches, rows of B prefetched 16 nonzeros \
                      ahead";
         assert_eq!(rich.to_string(), format!("4 threads, {isa}, {words}"));
     }

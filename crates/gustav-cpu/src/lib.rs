@@ -1,5 +1,5 @@
-//! Sparse products on the CPU: SpMM, SpMV, SpGEMM, SDDMM, softmax and attention from CSR, with plans, semirings and
-//! run-time dispatch to AVX-512, AVX2, NEON or portable code.
+//! Sparse products on the CPU: SpMM, SpMV, SpGEMM, SDDMM, softmax and attention from CSR, with
+//! plans, semirings and run-time dispatch to AVX-512, AVX2, NEON or portable code.
 
 pub mod arch;
 pub mod attention;

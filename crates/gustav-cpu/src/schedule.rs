@@ -11,7 +11,8 @@ use gustav_core::Index;
 /// One worker's part of a matrix.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Partition {
-    /// The rows that end in this partition. Row `rows.start` may have begun in an earlier partition.
+    /// The rows that end in this partition. Row `rows.start` may have begun in an earlier
+    /// partition.
     pub rows: Range<usize>,
     /// The nonzeros of this partition. Those from `offsets[rows.end]` on are the carry-out: they
     /// belong to row `rows.end`, which ends in a later partition.

@@ -288,8 +288,8 @@ mod tests {
         let work = |_| {
             runs.fetch_add(1, SeqCst);
         };
-        // SAFETY: the child runs the pool and drops it, which takes no lock that the parent holds, and
-        // leaves without unwinding into the parent's frames.
+        // SAFETY: the child runs the pool and drops it, which takes no lock that the parent holds,
+        // and leaves without unwinding into the parent's frames.
         let child = unsafe { libc::fork() };
         if child == 0 {
             pool.each(7, work);

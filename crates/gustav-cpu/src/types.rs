@@ -12,121 +12,64 @@ use crate::{
     WinnerGradients,
 };
 
-/// A scalar that this backend multiplies: every [`Scalar`](gustav_core::Scalar). The functions that
-/// make plans are methods of the scalar types, so that kernels are compiled in this crate and not
-/// in the user's.
-pub trait CpuScalar: Dispatch + SpgemmKernels + AttentionKernels {
-    #[doc(hidden)]
-    fn plan_spmm<'a>(
-        pattern: AnyPattern<'a>,
-        problem: &Problem,
-        options: &Options,
-    ) -> Result<SpmmPlan<'a, Self>>;
+/// Calls the macro `$then` with its arguments, and the plans and the functions of [`CpuScalar`]
+/// that make them.
+macro_rules! with_plans {
+    ($then:ident $($arguments:tt)*) => {
+        $then! {
+            $($arguments)*
+            plan_spmm: SpmmPlan,
+            plan_spmv: SpmvPlan,
+            plan_sddmm: SddmmPlan,
+            plan_winner_gradients: WinnerGradients,
+            plan_attention: AttentionPlan,
+            plan_attention_gradients: AttentionGradientsPlan,
+            plan_softmax: SoftmaxPlan,
+        }
+    };
+}
 
-    #[doc(hidden)]
-    fn plan_spmv<'a>(
-        pattern: AnyPattern<'a>,
-        problem: &Problem,
-        options: &Options,
-    ) -> Result<SpmvPlan<'a, Self>>;
+macro_rules! declare {
+    ($($function:ident: $plan:ident,)*) => {
+        /// A scalar that this backend multiplies: every [`Scalar`](gustav_core::Scalar). The
+        /// functions that make plans are methods of the scalar types, so that kernels are compiled
+        /// in this crate and not in the user's.
+        pub trait CpuScalar: Dispatch + SpgemmKernels + AttentionKernels {
+            $(
+                #[doc(hidden)]
+                fn $function<'a>(
+                    pattern: AnyPattern<'a>,
+                    problem: &Problem,
+                    options: &Options,
+                ) -> Result<$plan<'a, Self>>;
+            )*
+        }
+    };
+}
 
-    #[doc(hidden)]
-    fn plan_sddmm<'a>(
-        pattern: AnyPattern<'a>,
-        problem: &Problem,
-        options: &Options,
-    ) -> Result<SddmmPlan<'a, Self>>;
-
-    #[doc(hidden)]
-    fn plan_winner_gradients<'a>(
-        pattern: AnyPattern<'a>,
-        problem: &Problem,
-        options: &Options,
-    ) -> Result<WinnerGradients<'a, Self>>;
-
-    #[doc(hidden)]
-    fn plan_attention<'a>(
-        pattern: AnyPattern<'a>,
-        problem: &Problem,
-        options: &Options,
-    ) -> Result<AttentionPlan<'a, Self>>;
-
-    #[doc(hidden)]
-    fn plan_attention_gradients<'a>(
-        pattern: AnyPattern<'a>,
-        problem: &Problem,
-        options: &Options,
-    ) -> Result<AttentionGradientsPlan<'a, Self>>;
-
-    #[doc(hidden)]
-    fn plan_softmax<'a>(
-        pattern: AnyPattern<'a>,
-        problem: &Problem,
-        options: &Options,
-    ) -> Result<SoftmaxPlan<'a, Self>>;
+macro_rules! implement {
+    ($t:ty; $($function:ident: $plan:ident,)*) => {
+        impl CpuScalar for $t {
+            $(
+                fn $function<'a>(
+                    pattern: AnyPattern<'a>,
+                    problem: &Problem,
+                    options: &Options,
+                ) -> Result<$plan<'a, Self>> {
+                    $plan::of_any(pattern, problem, options)
+                }
+            )*
+        }
+    };
 }
 
 macro_rules! compiled {
-    ($($t:ty),*) => {$(
-        impl CpuScalar for $t {
-            fn plan_spmm<'a>(
-                pattern: AnyPattern<'a>,
-                problem: &Problem,
-                options: &Options,
-            ) -> Result<SpmmPlan<'a, Self>> {
-                SpmmPlan::of_any(pattern, problem, options)
-            }
-
-            fn plan_spmv<'a>(
-                pattern: AnyPattern<'a>,
-                problem: &Problem,
-                options: &Options,
-            ) -> Result<SpmvPlan<'a, Self>> {
-                SpmvPlan::of_any(pattern, problem, options)
-            }
-
-            fn plan_sddmm<'a>(
-                pattern: AnyPattern<'a>,
-                problem: &Problem,
-                options: &Options,
-            ) -> Result<SddmmPlan<'a, Self>> {
-                SddmmPlan::of_any(pattern, problem, options)
-            }
-
-            fn plan_winner_gradients<'a>(
-                pattern: AnyPattern<'a>,
-                problem: &Problem,
-                options: &Options,
-            ) -> Result<WinnerGradients<'a, Self>> {
-                WinnerGradients::of_any(pattern, problem, options)
-            }
-
-            fn plan_attention<'a>(
-                pattern: AnyPattern<'a>,
-                problem: &Problem,
-                options: &Options,
-            ) -> Result<AttentionPlan<'a, Self>> {
-                AttentionPlan::of_any(pattern, problem, options)
-            }
-
-            fn plan_attention_gradients<'a>(
-                pattern: AnyPattern<'a>,
-                problem: &Problem,
-                options: &Options,
-            ) -> Result<AttentionGradientsPlan<'a, Self>> {
-                AttentionGradientsPlan::of_any(pattern, problem, options)
-            }
-
-            fn plan_softmax<'a>(
-                pattern: AnyPattern<'a>,
-                problem: &Problem,
-                options: &Options,
-            ) -> Result<SoftmaxPlan<'a, Self>> {
-                SoftmaxPlan::of_any(pattern, problem, options)
-            }
-        }
-    )*};
+    ($($t:ty),*) => {
+        $(with_plans!(implement $t;);)*
+    };
 }
+
+with_plans!(declare);
 
 #[cfg(not(test))]
 compiled!(f16, bf16, f32, f64, i32, i64);

@@ -272,25 +272,25 @@ pub fn write_csr<T: Scalar, I: Index, O: Index>(
         ("file", path.file_name().unwrap_or_default().to_string_lossy().into_owned()),
         ("options", format!("{options:?}")),
     ];
-    let pieces = ranks.agree_on(arguments, parts::pieces(path, options))?;
+    let sections = ranks.agree_on(arguments, parts::sections(path, options))?;
     let counts = gather_numbers(ranks, [a.local().nnz()])?;
     let first_entry: usize = counts[..ranks.rank()].iter().map(|c| c[0]).sum();
     let first_row = pattern.rows().range(ranks.rank()).start;
     let whole = Whole { rows: pattern.nrows(), columns: pattern.ncols(), entries: pattern.nnz() };
-    let prepare = |piece| {
+    let prepare = |section| {
         let first = (first_row, first_entry);
-        parts::bytes_of_piece(piece, a.local().view(), first, whole, options)
+        parts::bytes_of_section(section, a.local().view(), first, whole, options)
     };
     if ranks.rank() > 0 {
-        for piece in pieces {
-            send_piece(ranks, prepare(*piece))?;
+        for section in sections {
+            send_section(ranks, prepare(*section))?;
         }
         return ranks.together(Ok(()));
     }
     // An error that the others know of.
     let mut failure = None;
-    let written = parts::write_pieces::<T>(path, whole, options, |piece, to| {
-        write_piece(ranks, prepare(piece), to).map_err(|e| match e {
+    let written = parts::write_sections::<T>(path, whole, options, |section, to| {
+        write_section(ranks, prepare(section), to).map_err(|e| match e {
             Failure::OfRanks(e) => {
                 let text = e.to_string();
                 failure = Some(e);
@@ -301,7 +301,7 @@ pub fn write_csr<T: Scalar, I: Index, O: Index>(
     });
     match failure {
         Some(known) => Err(known),
-        // Others wait for the next piece, or for the end: both begin alike.
+        // Others wait for the next section, or for the end: both begin alike.
         None => ranks.together(written),
     }
 }
@@ -313,8 +313,8 @@ enum Failure {
     OfFile(io::Error),
 }
 
-/// Sends this rank's bytes of a piece to rank 0, unless a rank has failed.
-fn send_piece(ranks: &Ranks, bytes: Result<Vec<u8>>) -> Result<()> {
+/// Sends this rank's bytes of a section to rank 0, unless a rank has failed.
+fn send_section(ranks: &Ranks, bytes: Result<Vec<u8>>) -> Result<()> {
     let bytes = ranks.together(bytes)?;
     let lengths = gather_numbers(ranks, [bytes.len()])?;
     let mut exchange = Exchange::default();
@@ -333,7 +333,7 @@ fn send_piece(ranks: &Ranks, bytes: Result<Vec<u8>>) -> Result<()> {
 }
 
 /// Writes the bytes of rank 0, then those of each other rank.
-fn write_piece(
+fn write_section(
     ranks: &Ranks,
     bytes: Result<Vec<u8>>,
     to: &mut dyn Write,

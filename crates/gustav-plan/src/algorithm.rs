@@ -63,8 +63,8 @@ algorithms! {
     BStationary = "b-stationary", "ours", [Spmm, Sddmm];
     /// Rows cut into segments, long segments first; all columns of a segment in registers.
     Segmented = "segmented", "ours", [Spmm, Spmv, Softmax, Attention];
-    /// Partitions with equal numbers of row starts and nonzeros, found by a search during the product: needs no
-    /// inspection.
+    /// Partitions with equal numbers of row starts and nonzeros, found by a search during the
+    /// product: needs no inspection.
     EvenShares = "even-shares", "ours", [Spmm, Spmv];
     /// Neighbouring rows with the same pattern share every load of B.
     RowBlock = "row-block", "ours", [Spmm, Sddmm];

@@ -14,10 +14,11 @@ use crate::{Layouts, Mask};
 pub struct Case {
     /// Name of the matrix.
     pub matrix: String,
-    /// Name of the operation: `spmm`, `spmv`, `spgemm`, `sddmm` or `attention`; followed by `-gradients` for the
-    /// gradients of one.
+    /// Name of the operation: `spmm`, `spmv`, `spgemm`, `sddmm` or `attention`; followed by
+    /// `-gradients` for the gradients of one.
     pub operation: String,
-    /// Columns of B and C (SpMM), of X and Y (SDDMM), of a head (attention); 1 for SpMV, 0 for SpGEMM.
+    /// Columns of B and C (SpMM), of X and Y (SDDMM), of a head (attention); 1 for SpMV, 0 for
+    /// SpGEMM.
     pub columns: usize,
     /// Name of the type of the values.
     pub dtype: String,
@@ -151,8 +152,8 @@ const KEYS: [(&str, Key); 7] = [
 ];
 
 impl Filter {
-    /// Whether `case` is part of the choice. `n` is compared for SpMM, SDDMM and attention only, `order` for SpGEMM,
-    /// `layout` for SpMM, `heads` for attention.
+    /// Whether `case` is part of the choice. `n` is compared for SpMM, SDDMM and attention only,
+    /// `order` for SpGEMM, `layout` for SpMM, `heads` for attention.
     pub fn matches(&self, case: &Case) -> bool {
         self.rules.iter().all(|(key, any)| {
             let found = match key {

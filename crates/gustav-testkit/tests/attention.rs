@@ -1,5 +1,5 @@
-//! The oracles and batteries of attention and softmax: what is right passes, and typical mistakes and corrupted results
-//! are caught.
+//! The oracles and batteries of attention and softmax: what is right passes, and typical mistakes
+//! and corrupted results are caught.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
@@ -443,8 +443,8 @@ impl<T: Scalar> Example<T> {
     }
 }
 
-/// A value that is off by `times` the bound of the verdict that `verify` gives a value far off, and by what two
-/// roundings of the stored type hide.
+/// A value that is off by `times` the bound of the verdict that `verify` gives a value far off, and
+/// by what two roundings of the stored type hide.
 fn off<A: Scalar>(value: A, times: f64, verify: impl Fn(A) -> Verdict) -> A {
     let far = verify(A::from_f64(value.to_f64() + 1e4));
     let bound = far.worst.expect("a worst element").bound;

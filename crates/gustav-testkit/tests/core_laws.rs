@@ -158,7 +158,8 @@ proptest! {
             (matrix(m, k), matrix(k, n))
         })
     ) {
-        // The pattern from the products of ones, which cannot cancel; the values from the definition.
+        // The pattern from the products of ones, which cannot cancel; the values from the
+        // definition.
         let ones = |m: &Csr<i64>| {
             let mut m = m.clone();
             m.values_mut().fill(1);

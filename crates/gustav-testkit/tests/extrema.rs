@@ -1,5 +1,5 @@
-//! The oracle and the battery of max and min on a plain reference kernel: they pass what is right, and
-//! catch kernels with a typical mistake.
+//! The oracle and the battery of max and min on a plain reference kernel: they pass what is right,
+//! and catch kernels with a typical mistake.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

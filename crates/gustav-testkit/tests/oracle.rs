@@ -443,6 +443,23 @@ fn sampled_corruptions<T: Scalar>() {
     assert!(matches!(turned.verify(&right), Err(Error::Shape { .. })));
 }
 
+/// α times the sum is rounded before it is multiplied by the factor of its nonzero.
+#[test]
+fn sampled_products_may_overflow_before_their_factor() {
+    let a = Csr::<f32>::new(1, 1, vec![0, 1], vec![0], vec![1e-20]).expect("A");
+    let operand = |value| Dense::<f32>::from_row_major(1, 1, vec![value]).expect("an operand");
+    let (x, y) = (operand(1e15), operand(1e15));
+    let factors = Some(a.values().as_slice());
+    let ok = |alpha, found: f32| {
+        let reference = Sddmm { alpha, factors, ..Sddmm::new(a.pattern(), x.view(), y.view()) };
+        reference.verify(&[found]).expect("shapes that fit").ok
+    };
+    // α·⟨x, y⟩ = 10³⁵ is in range, 10⁴⁰ is not; the result is in both.
+    assert!(ok(1e5, 1e15) && !ok(1e5, f32::INFINITY));
+    assert!(ok(1e10, 1e20) && ok(1e10, f32::INFINITY) && !ok(1e10, f32::NEG_INFINITY));
+    assert!(!ok(1e10, 0.0) && !ok(1e10, f32::NAN));
+}
+
 #[test]
 fn corrupted_sampled_products_are_caught() {
     sampled_corruptions::<f32>();

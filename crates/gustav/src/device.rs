@@ -13,8 +13,8 @@ use crate::cuda::{self, Gpu, Profile};
 
 /// A device to make plans for: the CPU, or an NVIDIA GPU.
 ///
-/// Parsed from `cpu`, `cuda:K` or `auto`, which is the CPU: what a GPU gains on a product of matrices
-/// in host memory is less than what moving them there and back costs.
+/// Parsed from `cpu`, `cuda:K` or `auto`, which is the CPU: what a GPU gains on a product of
+/// matrices in host memory is less than what moving them there and back costs.
 #[derive(Clone, Debug, Default)]
 pub struct Device {
     options: Options,
@@ -172,8 +172,8 @@ impl Device {
         &self.options
     }
 
-    /// Whether a plan that nobody asks for its reasons can be made by the backend alone, without the facts
-    /// that explain it, which take a pass over the pattern.
+    /// Whether a plan that nobody asks for its reasons can be made by the backend alone, without
+    /// the facts that explain it, which take a pass over the pattern.
     pub(crate) fn is_unexplained(&self) -> bool {
         self.gpu.is_none() && self.chooser() != Chooser::Autotune
     }
@@ -245,8 +245,8 @@ mod tests {
             cache_problem,
         };
         assert_eq!(info(None).to_string(), "cuda:0   a GPU");
-        let told = info(Some("set HOME".into())).to_string();
-        assert_eq!(told, "cuda:0   a GPU; compiled kernels are not cached: set HOME");
+        let text = info(Some("set HOME".into())).to_string();
+        assert_eq!(text, "cuda:0   a GPU; compiled kernels are not cached: set HOME");
     }
 
     #[test]

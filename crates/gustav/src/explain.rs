@@ -104,8 +104,8 @@ pub struct Explanation {
     pub order: Option<OrderFacts>,
     /// Algorithm, configuration and reason.
     pub choice: Choice<Config>,
-    /// What was chosen among, where that was by trial or prediction: the best first, as timed or predicted; last
-    /// what was tried beside a prediction and is not predicted itself.
+    /// What was chosen among, where that was by trial or prediction: the best first, as timed or
+    /// predicted; last what was tried beside a prediction and is not predicted itself.
     pub considered: Vec<Considered>,
     /// Bytes that the plan holds besides the operands.
     pub workspace_bytes: usize,

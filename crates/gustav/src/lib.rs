@@ -20,9 +20,9 @@
 //! # Ok::<(), gustav::Error>(())
 //! ```
 //!
-//! [`Csr`] and [`Dense`] own their arrays. Values are `f32`, `f64`, [`struct@f16`], [`bf16`], `i32` or `i64`.
-//! Column indices and row offsets are `u32` or `u64`, independently; [`index::unsigned`] reads `i32`
-//! and `i64` in place. [`io`] reads and writes files and generates matrices.
+//! [`Csr`] and [`Dense`] own their arrays. Values are `f32`, `f64`, [`struct@f16`], [`bf16`], `i32`
+//! or `i64`. Column indices and row offsets are `u32` or `u64`, independently; [`index::unsigned`]
+//! reads `i32` and `i64` in place. [`io`] reads and writes files and generates matrices.
 //!
 //! The builders [`Spmm`], [`Spmv`] and [`Spgemm`] have the options: α, Aᵀ, semirings, threads, the
 //! device, a named algorithm, results that are the same to the bit.
@@ -48,13 +48,14 @@
 //! # Ok::<(), gustav::Error>(())
 //! ```
 //!
-//! Gradients of a product are products of the same pattern: [`SpmmGradients`] plans those of an SpMM, with
-//! respect to B and to the values of A, for sums, means, max and min, and forms nothing dense of A's shape.
+//! Gradients of a product are products of the same pattern: [`SpmmGradients`] plans those of an
+//! SpMM, with respect to B and to the values of A, for sums, means, max and min, and forms nothing
+//! dense of A's shape.
 //!
 //! # What was chosen, and why
 //!
-//! [`SpmmPlan::explain`] says which algorithm a plan runs, with which configuration and workspace, and
-//! what in the pattern led to it. Print it, or read its fields:
+//! [`SpmmPlan::explain`] says which algorithm a plan runs, with which configuration and workspace,
+//! and what in the pattern led to it. Print it, or read its fields:
 //!
 //! ```
 //! # use gustav::{Algorithm, Chooser, Csr, Device, SpmvPlan};
@@ -89,9 +90,9 @@
 //!
 //! # Errors
 //!
-//! Every function that can fail returns an [`Error`]: what is wrong, where, and what would work. Arrays
-//! are checked when a matrix is made of them, operands at every execution; values of another pattern
-//! than the plan's are refused.
+//! Every function that can fail returns an [`Error`]: what is wrong, where, and what would work.
+//! Arrays are checked when a matrix is made of them, operands at every execution; values of another
+//! pattern than the plan's are refused.
 //!
 //! ```
 //! use gustav::{Csr, Error};
@@ -103,8 +104,8 @@
 //!
 //! # Matrices of other crates
 //!
-//! With the features `ndarray`, `sprs`, `nalgebra-sparse` and `faer`, their matrices are read and written
-//! in place; see [`interop`].
+//! With the features `ndarray`, `sprs`, `nalgebra-sparse` and `faer`, their matrices are read and
+//! written in place; see [`interop`].
 #![cfg_attr(
     feature = "ndarray",
     doc = "
@@ -137,8 +138,8 @@ pub use gustav_core::{
     Csr, CsrView, DType, Dcsr, DcsrView, Dense, DenseView, DenseViewMut, Epilogue, Error, Extremum,
     HeadValues, Index, IndexSlice, IndexType, Layout, Operation, Pattern, PatternId, PatternRef,
     PatternView, Permutation, Plans, Problem, Reduce, Result, Scalar, Scale, SddmmRequest,
-    Semiring, SoftmaxRequest, SpgemmRequest, SpmmRequest, SpmvRequest, TransposedPattern, Values,
-    WinnersMut, bf16, buffer, f16, index, parallel, with_scalar,
+    Semiring, SoftmaxRequest, SpgemmRequest, SpmmRequest, SpmvRequest, Strides, TransposedPattern,
+    Values, WinnersMut, bf16, buffer, f16, index, parallel, with_scalar,
 };
 pub use gustav_cpu::spgemm::SpgemmCall;
 pub use gustav_cpu::{CpuScalar, Threads};

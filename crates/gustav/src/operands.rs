@@ -9,8 +9,9 @@ use crate::cuda::{
     DeviceBuffer, DeviceCsr, DeviceDense, DeviceValues, DeviceWinners, DeviceWinnersMut,
 };
 
-/// The values of a sparse operand. Those of a matrix carry the identity of its pattern, which a plan
-/// compares; a plain slice or buffer is in the order of the plan's nonzeros by the caller's word.
+/// The values of a sparse operand. Those of a matrix carry the identity of its pattern, which a
+/// plan compares; a plain slice or buffer is in the order of the plan's nonzeros by the caller's
+/// word.
 #[derive(Clone, Copy, Debug)]
 pub enum SparseValues<'v, T> {
     /// In host memory.
@@ -51,8 +52,8 @@ pub enum VectorResult<'v, T> {
     Device(&'v mut DeviceBuffer<T>),
 }
 
-/// The nonzeros that won an SpMM with max or min, as [`SpmmPlan::execute_with_winners`](crate::SpmmPlan::execute_with_winners)
-/// writes them.
+/// The nonzeros that won an SpMM with max or min, as
+/// [`SpmmPlan::execute_with_winners`](crate::SpmmPlan::execute_with_winners) writes them.
 #[derive(Clone, Copy, Debug)]
 pub enum WinnersOperand<'v> {
     /// In host memory.
@@ -69,10 +70,10 @@ pub enum WinnersResult<'v> {
     Device(DeviceWinnersMut<'v>),
 }
 
-/// What an execution takes as a dense matrix or a vector: [`Dense`], [`DenseView`] and [`DeviceDense`]
-/// as [`DenseOperand`], slices, `Vec` and [`DeviceBuffer`] as [`VectorOperand`], and mutable ones as
-/// [`DenseResult`] and [`VectorResult`]. Features add matrices of other crates, see
-/// [`interop`](crate::interop).
+/// What an execution takes as a dense matrix or a vector: [`Dense`], [`DenseView`] and
+/// [`DeviceDense`] as [`DenseOperand`], slices, `Vec` and [`DeviceBuffer`] as [`VectorOperand`],
+/// and mutable ones as [`DenseResult`] and [`VectorResult`]. Features add matrices of other crates,
+/// see [`interop`](crate::interop).
 pub trait IntoOperand<O> {
     /// The operand, in place.
     ///

@@ -1,4 +1,5 @@
-//! Attention and softmax by the façade: against sums in f64, finite differences, and on a GPU the CPU.
+//! Attention and softmax by the façade: against sums in f64, finite differences, and on a GPU the
+//! CPU.
 
 use gustav::{
     AttentionCall, AttentionGradients, AttentionGradientsCall, AttentionGradientsPlan,

@@ -15,27 +15,28 @@ fn integers<T: CpuScalar>(count: usize, seed: usize) -> Vec<T> {
 
 /// How the matrices of a batch lie in one.
 #[derive(Clone, Copy, Debug)]
-enum Place {
+enum Arrangement {
     Beside,
     Below,
 }
 
-/// A matrix that holds a batch of `rows` × `columns`, and where element (i, j) of matrix `index` is in it.
+/// A matrix that holds a batch of `rows` × `columns`, and where element (i, j) of matrix `index` is
+/// in it.
 fn whole<T: CpuScalar>(
     (rows, columns): (usize, usize),
-    place: Place,
+    arrangement: Arrangement,
     layout: Layout,
     seed: usize,
 ) -> (Dense<T>, impl Fn(usize, usize, usize) -> (usize, usize)) {
-    let shape = match place {
-        Place::Beside => (rows, BATCH * columns),
-        Place::Below => (BATCH * rows, columns),
+    let shape = match arrangement {
+        Arrangement::Beside => (rows, BATCH * columns),
+        Arrangement::Below => (BATCH * rows, columns),
     };
     let values = integers::<T>(shape.0 * shape.1, seed);
     let m = Dense::from_row_major(shape.0, shape.1, values).expect("values");
-    let at = move |index, i, j| match place {
-        Place::Beside => (i, index * columns + j),
-        Place::Below => (index * rows + i, j),
+    let at = move |index, i, j| match arrangement {
+        Arrangement::Beside => (i, index * columns + j),
+        Arrangement::Below => (index * rows + i, j),
     };
     (m.to_layout(layout).expect("a copy"), at)
 }
@@ -50,7 +51,7 @@ fn pattern() -> Pattern {
 fn spmm<T: CpuScalar>(
     device: &Device,
     columns: usize,
-    places: (Place, Place),
+    arrangements: (Arrangement, Arrangement),
     layout: Layout,
     own: bool,
 ) {
@@ -61,8 +62,8 @@ fn spmm<T: CpuScalar>(
             true => (pattern.ncols(), pattern.nrows()),
         };
         let values = integers::<T>(pattern.nnz() * if own { BATCH } else { 1 }, 1);
-        let (b, at_b) = whole::<T>((inner, columns), places.0, layout, 2);
-        let (mut c, at_c) = whole::<T>((rows, columns), places.1, layout, 3);
+        let (b, at_b) = whole::<T>((inner, columns), arrangements.0, layout, 2);
+        let (mut c, at_c) = whole::<T>((rows, columns), arrangements.1, layout, 3);
         let before = c.clone();
         let request =
             pattern.spmm(columns).transpose(transposed).layouts(layout, layout).batch(BATCH);
@@ -88,7 +89,10 @@ fn spmm<T: CpuScalar>(
                 let (row, column) = at_c(index, e / columns, e % columns);
                 let (found, old) = (c.get(row, column).to_f64(), before.get(row, column).to_f64());
                 let expected = T::from_f64(sum + old).to_f64();
-                assert_eq!(found, expected, "matrix {index}, element {e}, {places:?}, {layout}");
+                assert_eq!(
+                    found, expected,
+                    "matrix {index}, element {e}, {arrangements:?}, {layout}"
+                );
             }
         }
     }
@@ -97,13 +101,13 @@ fn spmm<T: CpuScalar>(
 fn sddmm<T: CpuScalar>(
     device: &Device,
     depth: usize,
-    places: (Place, Place),
+    arrangements: (Arrangement, Arrangement),
     layout: Layout,
     factored: bool,
 ) {
     let pattern = pattern();
-    let (x, at_x) = whole::<T>((pattern.nrows(), depth), places.0, layout, 2);
-    let (y, at_y) = whole::<T>((pattern.ncols(), depth), places.1, layout, 3);
+    let (x, at_x) = whole::<T>((pattern.nrows(), depth), arrangements.0, layout, 2);
+    let (y, at_y) = whole::<T>((pattern.ncols(), depth), arrangements.1, layout, 3);
     let factors = integers::<T>(pattern.nnz() * BATCH, 4);
     let mut values = vec![T::zero(); pattern.nnz() * BATCH];
     let request = pattern.sddmm(depth).layouts(layout, layout).batch(BATCH);
@@ -124,7 +128,7 @@ fn sddmm<T: CpuScalar>(
                 assert_eq!(
                     values[at].to_f64(),
                     expected,
-                    "matrix {index}, nonzero {p}, {places:?}, {layout}"
+                    "matrix {index}, nonzero {p}, {arrangements:?}, {layout}"
                 );
             }
         }
@@ -132,18 +136,18 @@ fn sddmm<T: CpuScalar>(
 }
 
 fn all(device: &Device, layouts: &[Layout]) {
-    use Place::{Below, Beside};
+    use Arrangement::{Below, Beside};
     for &layout in layouts {
-        for places in [(Beside, Beside), (Below, Below), (Beside, Below), (Below, Beside)] {
+        for arrangements in [(Beside, Beside), (Below, Below), (Beside, Below), (Below, Beside)] {
             for own in [false, true] {
-                spmm::<f32>(device, 1, places, layout, own);
-                spmm::<f64>(device, 33, places, layout, own);
-                spmm::<i32>(device, 64, places, layout, own);
-                spmm::<bf16>(device, 8, places, layout, own);
-                sddmm::<f32>(device, 1, places, layout, own);
-                sddmm::<f64>(device, 33, places, layout, own);
-                sddmm::<f16>(device, 64, places, layout, own);
-                sddmm::<i64>(device, 8, places, layout, own);
+                spmm::<f32>(device, 1, arrangements, layout, own);
+                spmm::<f64>(device, 33, arrangements, layout, own);
+                spmm::<i32>(device, 64, arrangements, layout, own);
+                spmm::<bf16>(device, 8, arrangements, layout, own);
+                sddmm::<f32>(device, 1, arrangements, layout, own);
+                sddmm::<f64>(device, 33, arrangements, layout, own);
+                sddmm::<f16>(device, 64, arrangements, layout, own);
+                sddmm::<i64>(device, 8, arrangements, layout, own);
             }
         }
     }

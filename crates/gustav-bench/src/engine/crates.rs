@@ -74,7 +74,8 @@ fn product<'a, T: CpuValue>(
     task: Task<'a, T>,
     threads: usize,
 ) -> Result<Box<dyn Product<T> + 'a>> {
-    let dense = Kept { c: vec![<T as Scalar>::zero(); task.dense_c_len()], columns: task.columns };
+    let dense =
+        DenseC { c: vec![<T as Scalar>::zero(); task.dense_c_len()], columns: task.columns };
     Ok(match name {
         "sprs" => Box::new(Sprs { task, dense, sparse: None }),
         "faer" => Box::new(Faer { task, dense, sparse: None, threads }),
@@ -128,12 +129,12 @@ fn locked(name: &str) -> &'static str {
 }
 
 /// A row-major C that every execution overwrites.
-struct Kept<T> {
+struct DenseC<T> {
     c: Vec<T>,
     columns: usize,
 }
 
-impl<T: Scalar> Kept<T> {
+impl<T: Scalar> DenseC<T> {
     fn outcome(&self, rows: Option<&[usize]>) -> Result<Outcome<T>> {
         Ok(Outcome::Dense(dense_rows(&self.c, self.columns, rows)))
     }
@@ -163,7 +164,7 @@ fn sparse<T: Scalar>(
 
 struct Sprs<'a, T: CpuValue> {
     task: Task<'a, T>,
-    dense: Kept<T>,
+    dense: DenseC<T>,
     sparse: Option<sprs::CsMatI<T, u32, u32>>,
 }
 
@@ -226,7 +227,7 @@ impl<T: CpuValue> Product<T> for Sprs<'_, T> {
 
 struct Faer<'a, T: CpuValue> {
     task: Task<'a, T>,
-    dense: Kept<T>,
+    dense: DenseC<T>,
     // Cᵀ by columns, which is C by rows.
     sparse: Option<faer::sparse::SparseColMat<u32, T>>,
     threads: usize,

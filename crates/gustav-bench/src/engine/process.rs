@@ -164,7 +164,7 @@ impl PeerProcess {
     }
 
     /// Whether the process has ended.
-    pub fn gone(&mut self) -> bool {
+    pub fn has_exited(&mut self) -> bool {
         !matches!(self.child.try_wait(), Ok(None))
     }
 

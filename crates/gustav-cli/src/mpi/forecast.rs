@@ -1,4 +1,5 @@
-//! `gustav plan --mpi-ranks`: what ranks would send each other, counted without running them, and a model of the time.
+//! `gustav plan --mpi-ranks`: what ranks would send each other, counted without running them, and a
+//! model of the time.
 
 use std::fmt::Write;
 use std::ops::Range;
@@ -22,8 +23,8 @@ const MOST_RANKS: usize = 1 << 16;
 /// What a plan over ranks that are not run is asked for.
 #[derive(clap::Args, Clone, Debug)]
 pub struct Ranks {
-    /// Count what this many ranks would send each other, or each of several numbers (4,16,64), without running them; at
-    /// most 65536
+    /// Count what this many ranks would send each other, or each of several numbers (4,16,64),
+    /// without running them; at most 65536
     #[arg(
         long,
         value_name = "LIST",
@@ -38,8 +39,8 @@ pub struct Ranks {
     /// Bytes a second that a rank sends while it receives as many, for the model of --mpi-ranks
     #[arg(long, value_name = "NUMBER", default_value_t = Rates::default().network, requires = "mpi_ranks")]
     pub bandwidth: f64,
-    /// Nonzeros times columns that a rank multiplies in a second, for the model of --mpi-ranks (measured on this
-    /// machine, with --threads threads, unless given)
+    /// Nonzeros times columns that a rank multiplies in a second, for the model of --mpi-ranks
+    /// (measured on this machine, with --threads threads, unless given)
     #[arg(long, value_name = "NUMBER", requires = "mpi_ranks")]
     pub rate: Option<f64>,
 }
@@ -103,7 +104,7 @@ const ASSUMPTIONS: [&str; 6] = [
     "efficiency is the time of one rank ÷ number of ranks ÷ execute_ms, where one rank is taken to hold everything",
 ];
 
-/// One way of communicating on one number of ranks.
+/// One scheme of communication on one number of ranks.
 #[derive(Clone, Serialize)]
 struct Line {
     ranks: usize,
@@ -124,7 +125,8 @@ struct Line {
 }
 
 impl Model {
-    /// The line of a product whose ranks do what `volume` says, with so many messages sent by the busiest rank.
+    /// The line of a product whose ranks do what `volume` says, with so many messages sent by the
+    /// busiest rank.
     fn line(&self, what: (usize, String, usize), volume: &Volume, columns: usize) -> Line {
         let (ranks, communication, replication) = what;
         let compute = |r: &RankVolume| r.nonzeros as f64 * columns as f64 / self.rate;
@@ -257,7 +259,7 @@ fn measured_rate<T: gustav::CpuScalar, I: Index, O: Index>(
     Ok(work / (timing.median_ms.max(1e-6) / 1e3))
 }
 
-/// The ways of communicating on so many ranks.
+/// The schemes of communication on so many ranks.
 fn on_ranks<T: Scalar, I: Index, O: Index>(
     args: &Forecast<'_>,
     a: &Csr<T, I, O>,
@@ -274,7 +276,7 @@ fn on_ranks<T: Scalar, I: Index, O: Index>(
         transpose_a: args.choice.transpose,
         communication,
     };
-    let ways = match (args.operation, args.ranked.communication) {
+    let schemes = match (args.operation, args.ranked.communication) {
         // Only rows of Y can go.
         (Operation::Sddmm, _) => vec![Communication::RowsOfB],
         (_, Some(one)) => vec![one],
@@ -283,8 +285,8 @@ fn on_ranks<T: Scalar, I: Index, O: Index>(
         }
     };
     let mut volumes = Vec::new();
-    for way in ways {
-        volumes.push((way, Volume::of(&pattern, &rows, &columns, shape(way))?));
+    for scheme in schemes {
+        volumes.push((scheme, Volume::of(&pattern, &rows, &columns, shape(scheme))?));
     }
     let (of_b, of_c) = match args.choice.transpose {
         false => (&columns, &rows),
@@ -302,8 +304,8 @@ fn on_ranks<T: Scalar, I: Index, O: Index>(
     if let Some((c, best)) = replicated.min_by_key(|(_, volume)| volume.bytes()) {
         lines.push(model.line((ranks, format!("1.5D, {c} copies"), c), &best, args.columns));
     }
-    for (way, volume) in volumes {
-        lines.push(model.line((ranks, way.name().into(), 1), &volume, args.columns));
+    for (scheme, volume) in volumes {
+        lines.push(model.line((ranks, scheme.name().into(), 1), &volume, args.columns));
     }
     Ok(lines)
 }
@@ -328,9 +330,9 @@ fn all_gather(of_b: &Partition, nonzeros: &[u64], row: u64) -> Volume {
     Volume { ranks: (0..ranks).map(of_rank).collect(), ..Volume::default() }
 }
 
-/// 1.5D (Koanantakool et al. 2016): `copies` ranks have a block of rows of A, B and C, as large as those of as many ranks
-/// together; each multiplies its share of the blocks of B, which is sent to it whole, and the copies of C are summed by
-/// an all-reduce.
+/// 1.5D (Koanantakool et al. 2016): `copies` ranks have a block of rows of A, B and C, as large as
+/// those of as many ranks together; each multiplies its share of the blocks of B, which is sent to
+/// it whole, and the copies of C are summed by an all-reduce.
 fn replicated(
     of_b: &Partition,
     of_c: &Partition,

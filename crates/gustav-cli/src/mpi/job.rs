@@ -1,5 +1,5 @@
-//! The MPI job that this process is part of. Everything that can fail on one rank goes through [`Job::together`], so
-//! that no rank waits for one that has given up.
+//! The MPI job that this process is part of. Everything that can fail on one rank goes through
+//! [`Job::together`], so that no rank waits for one that has given up.
 
 use std::fmt::Debug;
 
@@ -25,8 +25,8 @@ pub struct Job {
     pub printing: Printing,
 }
 
-/// Joins the MPI job, whose ranks all have `arguments`, and does `work` on every rank. Only the first prints, unless
-/// the failure of another is unknown to it.
+/// Joins the MPI job, whose ranks all have `arguments`, and does `work` on every rank. Only the
+/// first prints, unless the failure of another is unknown to it.
 ///
 /// # Errors
 /// Those of `work`, and when there is no MPI.
@@ -165,7 +165,8 @@ impl Job {
         Ok(all.iter().filter(|other| **other == all[rank]).count())
     }
 
-    /// Times `run`, a collective call, as [`measure::repeat`] does; a time is that of the slowest rank. Collective.
+    /// Times `run`, a collective call, as [`measure::repeat`] does; a time is that of the slowest
+    /// rank. Collective.
     ///
     /// # Errors
     /// The first of `run`.

@@ -15,8 +15,8 @@ pub fn balanced<T: Scalar, I: Index, O: Index>(job: &Job, a: &Csr<T, I, O>) -> P
     Partition::balanced(&a.pattern().view(), job.ranks.size())
 }
 
-/// Rows of `whole`, which the first rank has, on all ranks, balanced; columns as rows of a square matrix, and evenly of
-/// others. Collective.
+/// Rows of `whole`, which the first rank has, on all ranks, balanced; columns as rows of a square
+/// matrix, and evenly of others. Collective.
 ///
 /// # Errors
 /// When there is not enough memory.
@@ -35,7 +35,8 @@ pub fn scatter<T: Scalar, I: Index, O: Index>(
     Ok(DistCsr::scatter(&job.ranks, parts)?)
 }
 
-/// A of which every rank reads or makes its part, rows balanced; columns as of [`scatter`]. Collective.
+/// A of which every rank reads or makes its part, rows balanced; columns as of [`scatter`].
+/// Collective.
 ///
 /// # Errors
 /// On every rank, for files that cannot be read and sizes that do not fit.

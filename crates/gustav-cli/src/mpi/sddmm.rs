@@ -7,14 +7,13 @@ use gustav::{Csr, Dense, Index, Layout, Operation, Scale};
 use gustav_mpi::{DistScalar, SddmmCall, SddmmPlan};
 use gustav_testkit::oracle;
 
-use super::Ranked;
 use super::job::{self, Job};
 use super::parts::{Operand, gather_csr, read};
 use super::report::{Finished, look};
-use crate::args::{Choice, Printing, Running, Types};
 use crate::failure::Result;
 use crate::measure;
 use crate::output::{self, Content};
+use crate::product::Options;
 use crate::source::Source;
 use crate::types::{Factor, factor, with_types};
 use crate::verbs::spmm::dense_file;
@@ -34,16 +33,8 @@ pub struct Sddmm<'a> {
     pub beta: Option<&'a Factor>,
     /// Of X and Y.
     pub layout: Layout,
-    /// Types of A.
-    pub types: &'a Types,
-    /// How to compute.
-    pub choice: &'a Choice,
-    /// Over which ranks.
-    pub ranked: Ranked,
-    /// How often, and what else.
-    pub running: &'a Running,
-    /// What is printed.
-    pub printing: Printing,
+    /// Types, how to compute, what is printed.
+    pub options: &'a Options,
 }
 
 /// Multiplies over the ranks of the job and prints the result. Collective.
@@ -51,15 +42,15 @@ pub struct Sddmm<'a> {
 /// # Errors
 /// On every rank.
 pub fn sddmm(args: &Sddmm<'_>) -> Result {
-    job::run(args.printing, args, |job| {
-        job.together(args.running.check(Content::Sparse, args.types.dtype))?;
-        with_types!(args.types, |T, I, O| multiply::<T, I, O>(job, args))
+    job::run(args.options.printing, args, |job| {
+        job.together(args.options.running.check(Content::Sparse, args.options.types.dtype))?;
+        with_types!(&args.options.types, |T, I, O| multiply::<T, I, O>(job, args))
     })
 }
 
 fn multiply<T: DistScalar, I: Index, O: Index>(job: &Job, args: &Sddmm<'_>) -> Result {
-    let Sddmm { running, choice, layout, .. } = *args;
-    let (device, threads) = job.device(choice, args.ranked)?;
+    let Sddmm { options: Options { running, choice, .. }, layout, .. } = *args;
+    let (device, threads) = job.device(choice, args.options.ranked)?;
     let a = read::<T, I, O>(job, args.file, running.seed)?;
     let pattern = a.pattern().clone();
     let (of_x, of_y) = (pattern.rows(), pattern.columns());
@@ -129,7 +120,7 @@ fn multiply<T: DistScalar, I: Index, O: Index>(job: &Job, args: &Sddmm<'_>) -> R
     })?;
     let finished = Finished {
         source: args.file,
-        types: args.types,
+        types: &args.options.types,
         explanation: plan.explain(),
         threads,
         plan_ms,

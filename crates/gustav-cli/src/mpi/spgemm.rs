@@ -5,14 +5,13 @@ use gustav::{Csr, Index};
 use gustav_mpi::{DistCsr, DistScalar, Partition, SpgemmPlan};
 use gustav_testkit::oracle;
 
-use super::Ranked;
 use super::job::{self, Job};
 use super::parts::{gather_csr, scatter};
 use super::report::{Finished, look};
-use crate::args::{Choice, Printing, Running, Types};
 use crate::failure::{Failure, Result};
 use crate::measure;
 use crate::output::{self, Content};
+use crate::product::Options;
 use crate::source::Source;
 use crate::types::{factor, with_types};
 use crate::verbs::spgemm::Operands;
@@ -28,16 +27,8 @@ pub struct Spgemm<'a> {
     pub refused: Option<&'static str>,
     /// Whether rows of C come out sorted.
     pub sorted: bool,
-    /// Types of A and B.
-    pub types: &'a Types,
-    /// How to compute.
-    pub choice: &'a Choice,
-    /// Over which ranks.
-    pub ranked: Ranked,
-    /// How often, and what else.
-    pub running: &'a Running,
-    /// What is printed.
-    pub printing: Printing,
+    /// Types, how to compute, what is printed.
+    pub options: &'a Options,
 }
 
 /// Multiplies over the ranks of the job and prints the result. Collective.
@@ -45,14 +36,14 @@ pub struct Spgemm<'a> {
 /// # Errors
 /// On every rank.
 pub fn spgemm(args: &Spgemm<'_>) -> Result {
-    job::run(args.printing, args, |job| {
-        job.together(args.running.check(Content::Sparse, args.types.dtype))?;
+    job::run(args.options.printing, args, |job| {
+        job.together(args.options.running.check(Content::Sparse, args.options.types.dtype))?;
         if let Some(option) = args.refused {
             return Err(Failure::Request(format!(
                 "{option}: a product over ranks has none, leave it or --mpi out"
             )));
         }
-        with_types!(args.types, |T, I, O| multiply::<T, I, O>(job, args))
+        with_types!(&args.options.types, |T, I, O| multiply::<T, I, O>(job, args))
     })
 }
 
@@ -74,8 +65,8 @@ pub fn operands<T: DistScalar, I: Index, O: Index>(
 }
 
 fn multiply<T: DistScalar, I: Index, O: Index>(job: &Job, args: &Spgemm<'_>) -> Result {
-    let Spgemm { running, choice, .. } = *args;
-    let (device, threads) = job.device(choice, args.ranked)?;
+    let Spgemm { options: Options { running, choice, .. }, .. } = *args;
+    let (device, threads) = job.device(choice, args.options.ranked)?;
     let read = || {
         let (seed, transpose) = (running.seed, choice.transpose);
         Operands::<T, I, O>::choose(args.file, args.right, transpose, seed, job.printing)
@@ -127,7 +118,7 @@ fn multiply<T: DistScalar, I: Index, O: Index>(job: &Job, args: &Spgemm<'_>) -> 
     })?;
     let finished = Finished {
         source: args.file,
-        types: args.types,
+        types: &args.options.types,
         explanation: plan.explain(),
         threads,
         plan_ms,

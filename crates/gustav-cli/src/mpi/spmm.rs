@@ -7,14 +7,13 @@ use gustav::{Dense, Index, Layout, Operation, Scale};
 use gustav_mpi::{DistDense, DistScalar, SpmmPlan};
 use gustav_testkit::oracle;
 
-use super::Ranked;
 use super::job::{self, Job};
 use super::parts::{Operand, read};
 use super::report::{Finished, look};
-use crate::args::{Choice, Printing, Running, Types};
 use crate::failure::{Failure, Result};
 use crate::measure;
 use crate::output::Content;
+use crate::product::Options;
 use crate::source::Source;
 use crate::types::{Factor, factor, with_types};
 use crate::verbs::{spmm, spmv};
@@ -34,16 +33,8 @@ pub struct Spmm<'a> {
     pub beta: Option<&'a Factor>,
     /// Of B and C.
     pub layout: Layout,
-    /// Types of A.
-    pub types: &'a Types,
-    /// How to compute.
-    pub choice: &'a Choice,
-    /// Over which ranks.
-    pub ranked: Ranked,
-    /// How often, and what else.
-    pub running: &'a Running,
-    /// What is printed.
-    pub printing: Printing,
+    /// Types, how to compute, what is printed.
+    pub options: &'a Options,
 }
 
 /// Multiplies over the ranks of the job and prints the result. Collective.
@@ -51,16 +42,16 @@ pub struct Spmm<'a> {
 /// # Errors
 /// On every rank.
 pub fn spmm(args: &Spmm<'_>) -> Result {
-    job::run(args.printing, args, |job| {
+    job::run(args.options.printing, args, |job| {
         let content = Content::Dense;
-        job.together(args.running.check(content, args.types.dtype))?;
-        with_types!(args.types, |T, I, O| multiply::<T, I, O>(job, args))
+        job.together(args.options.running.check(content, args.options.types.dtype))?;
+        with_types!(&args.options.types, |T, I, O| multiply::<T, I, O>(job, args))
     })
 }
 
 fn multiply<T: DistScalar, I: Index, O: Index>(job: &Job, args: &Spmm<'_>) -> Result {
-    let Spmm { running, choice, layout, .. } = *args;
-    let (device, threads) = job.device(choice, args.ranked)?;
+    let Spmm { options: Options { running, choice, .. }, layout, .. } = *args;
+    let (device, threads) = job.device(choice, args.options.ranked)?;
     let a = read::<T, I, O>(job, args.file, running.seed)?;
     let pattern = a.pattern().clone();
     let (of_b, of_c) = match choice.transpose {
@@ -157,7 +148,7 @@ fn multiply<T: DistScalar, I: Index, O: Index>(job: &Job, args: &Spmm<'_>) -> Re
     };
     let finished = Finished {
         source: args.file,
-        types: args.types,
+        types: &args.options.types,
         explanation: plan.explain(),
         threads,
         plan_ms,

@@ -86,7 +86,7 @@ pub fn run(args: &Args) -> Result {
     // `--peers=` means none.
     let names = |list: &Vec<String>| list.iter().filter(|n| !n.is_empty()).cloned().collect();
     let record = args.record.clone().unwrap_or_default();
-    let asked = BenchArgs {
+    let request = BenchArgs {
         targets: args.targets.iter().map(described).collect(),
         record: record.clone(),
         only: args.only.clone(),
@@ -102,10 +102,10 @@ pub fn run(args: &Args) -> Result {
         quiet: args.printing.quiet,
     };
     if args.dry_run {
-        return foretell(args.printing, &asked);
+        return print_forecast(args.printing, &request);
     }
     output::writable(&record)?;
-    let outcome = gustav_bench::run(&asked)?;
+    let outcome = gustav_bench::run(&request)?;
     for note in &outcome.notes {
         output::note(args.printing, note);
     }
@@ -134,9 +134,10 @@ pub fn run(args: &Args) -> Result {
     Ok(if right && read { Outcome::Done } else { Outcome::Failed })
 }
 
-/// Prints an estimate of the run `asked`.
-fn foretell(printing: Printing, asked: &BenchArgs) -> Result {
-    let Forecast { matrices, cases, held, least_s, most_s, notes } = gustav_bench::forecast(asked)?;
+/// Prints an estimate of the run `request`.
+fn print_forecast(printing: Printing, request: &BenchArgs) -> Result {
+    let Forecast { matrices, cases, held, least_s, most_s, notes } =
+        gustav_bench::forecast(request)?;
     for note in &notes {
         output::note(printing, note);
     }

@@ -143,12 +143,12 @@ fn write_dense<T: Scalar, I: Index, O: Index>(
         a.to_dense(Layout::RowMajor)?
     };
     let zero = T::zero();
-    let kept = dense.data().iter().filter(|v| **v != zero).count();
-    if kept != a.nnz() {
+    let nonzeros = dense.data().iter().filter(|v| **v != zero).count();
+    if nonzeros != a.nnz() {
         output::note(
             args.printing,
             &format!(
-                "{} entries become {kept} nonzero elements: repeated ones are summed, stored \
+                "{} entries become {nonzeros} nonzero elements: repeated ones are summed, stored \
                  zeros are as all others",
                 a.nnz()
             ),

@@ -177,7 +177,8 @@ fn explained(args: &Args, device: &Device, explain: Explain<'_>) -> Result<(Expl
     let (mut explanation, plan_ms) = measure::once(|| explain(device, args.calls))?;
     let calls = if args.measure { MANY } else { args.calls };
     let by = |chooser, calls| Ok(explain(&device.clone().choose(chooser), calls)?.considered);
-    // Planned for one call, for which row orders are not computed and tried; the predictions are the same.
+    // Planned for one call, for which row orders are not computed and tried; the predictions are
+    // the same.
     let predicted = || match by(Chooser::Predictor, 1) {
         Err(Failure::Library(Error::Unsupported { .. })) => Ok(Vec::new()),
         Err(Failure::Library(e)) => {
@@ -187,8 +188,8 @@ fn explained(args: &Args, device: &Device, explain: Explain<'_>) -> Result<(Expl
         other => other,
     };
     if !args.measure {
-        // A chooser that used candidates has already listed them. With `--order` there are none, as candidates have
-        // their own row orders.
+        // A chooser that used candidates has already listed them. With `--order` there are none, as
+        // candidates have their own row orders.
         if explanation.considered.is_empty() && args.choice.order.is_none() {
             explanation.considered = predicted()?;
         }

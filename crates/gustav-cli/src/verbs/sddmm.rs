@@ -11,22 +11,22 @@ use gustav::{
 use gustav_testkit::oracle;
 
 use super::spmm::dense_file;
-use crate::args::{Choice, DenseLayout, Printing, Running, Types};
+use crate::args::DenseLayout;
 use crate::cuda::Run;
 use crate::failure::Result;
 use crate::measure;
-use crate::mpi::{self, Ranked};
+use crate::mpi;
 use crate::output::{self, Content};
-use crate::product::{self, Product, Trial};
+use crate::product::{self, Options, Product, Trial};
 use crate::random;
 use crate::source::Source;
 use crate::types::{Factor, factor, with_types};
 
 /// Multiply dense matrices at the nonzeros of a sparse one
 ///
-/// Every nonzero of A in row i and column j becomes the inner product of row i of X and row j of Y, both
-/// of which are random (uniform in [-1, 1), integers 1 to 9) unless --x and --y give them. With --beta,
-/// the values of A are added.
+/// Every nonzero of A in row i and column j becomes the inner product of row i of X and row j of Y,
+/// both of which are random (uniform in [-1, 1), integers 1 to 9) unless --x and --y give them.
+/// With --beta, the values of A are added.
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// The sparse matrix A
@@ -45,15 +45,7 @@ pub struct Args {
     #[command(flatten)]
     layout: DenseLayout,
     #[command(flatten)]
-    types: Types,
-    #[command(flatten)]
-    choice: Choice,
-    #[command(flatten)]
-    ranked: Ranked,
-    #[command(flatten)]
-    running: Running,
-    #[command(flatten)]
-    printing: Printing,
+    options: Options,
 }
 
 /// The dense operands: a number of columns, or a file.
@@ -70,7 +62,7 @@ pub struct Dimension {
 
 /// Multiplies and prints the result.
 pub fn run(args: &Args) -> Result {
-    if args.ranked.mpi {
+    if args.options.ranked.mpi {
         return mpi::sddmm(&mpi::Sddmm {
             file: &args.file,
             x: (args.operands.depth, args.operands.x.as_deref()),
@@ -78,16 +70,12 @@ pub fn run(args: &Args) -> Result {
             factors: args.factors,
             beta: args.beta.as_ref(),
             layout: args.layout.layout(),
-            types: &args.types,
-            choice: &args.choice,
-            ranked: args.ranked,
-            running: &args.running,
-            printing: args.printing,
+            options: &args.options,
         });
     }
-    args.running.check(Content::Sparse, args.types.dtype)?;
-    let device = args.choice.device()?;
-    with_types!(&args.types, |T, I, O| {
+    args.options.running.check(Content::Sparse, args.options.types.dtype)?;
+    let device = args.options.choice.device()?;
+    with_types!(&args.options.types, |T, I, O| {
         Operands::<T, I, O>::read(args, &device)?.multiply(args, &device)
     })
 }
@@ -109,7 +97,7 @@ struct Factors<A> {
 
 impl<T: CpuScalar, I: Index, O: Index> Operands<T, I, O> {
     fn read(args: &Args, device: &Device) -> Result<Self> {
-        let Args { choice, running, printing, .. } = args;
+        let Options { choice, running, printing, .. } = &args.options;
         let layout = args.layout.layout();
         let a = device.threads().run(|| args.file.read::<T, I, O>(running.seed, *printing))?;
         let x = match &args.operands.x {
@@ -132,7 +120,7 @@ impl<T: CpuScalar, I: Index, O: Index> Operands<T, I, O> {
 
     fn multiply(&self, args: &Args, device: &Device) -> Result {
         let Operands { a, x, y, problem } = self;
-        let running = &args.running;
+        let running = &args.options.running;
         let (one, zero) = (problem.semiring.one(), problem.semiring.zero());
         let factors = Factors {
             alpha: factor("alpha", running.alpha.as_ref(), one)?,
@@ -141,7 +129,7 @@ impl<T: CpuScalar, I: Index, O: Index> Operands<T, I, O> {
         };
         let adds = factors.beta != zero;
         let mut out = a.clone();
-        let limits = product::limits(&args.choice, device, problem, adds || factors.of_a)?;
+        let limits = product::limits(&args.options.choice, device, problem, adds || factors.of_a)?;
         let mut resident = match device.is_cuda() {
             true => Some(Resident::new(device, self)?),
             false => None,
@@ -152,7 +140,7 @@ impl<T: CpuScalar, I: Index, O: Index> Operands<T, I, O> {
                 None => self.on_cpu(device, factors, running.repeat, &mut out)?,
             };
             run.verdict = if running.verify {
-                let _spinner = output::spinner(args.printing, "verifying");
+                let _spinner = output::spinner(args.options.printing, "verifying");
                 let product = oracle::Sddmm {
                     alpha: factors.alpha,
                     beta: factors.beta,
@@ -167,14 +155,14 @@ impl<T: CpuScalar, I: Index, O: Index> Operands<T, I, O> {
             Ok(run)
         };
         let (best, attempts) =
-            product::attempt(&args.choice, device, Operation::Sddmm, &mut trial)?;
+            product::attempt(&args.options.choice, device, Operation::Sddmm, &mut trial)?;
         if let Some(path) = &running.output {
             gustav::io::write_csr(path, out.view(), &WriteOptions::default())?;
         }
         let (sample, norm) = product::look(out.values().iter().copied());
         let summary = Product {
             source: &args.file,
-            types: &args.types,
+            types: &args.options.types,
             device,
             best: &best,
             attempts: &attempts,
@@ -190,7 +178,7 @@ impl<T: CpuScalar, I: Index, O: Index> Operands<T, I, O> {
             sample,
             norm,
         };
-        summary.print(args.printing)
+        summary.print(args.options.printing)
     }
 
     fn on_cpu(

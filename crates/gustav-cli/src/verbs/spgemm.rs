@@ -7,13 +7,13 @@ use gustav::{
 };
 use gustav_testkit::oracle;
 
-use crate::args::{AlgorithmArg, Choice, Printing, Running, Types};
+use crate::args::{AlgorithmArg, Printing};
 use crate::cuda::{Pair, Run, in_tiles};
 use crate::failure::{Failure, Result};
 use crate::measure;
-use crate::mpi::{self, Ranked};
+use crate::mpi;
 use crate::output::{self, Content};
-use crate::product::{self, Product, Sparse, Trial};
+use crate::product::{self, Options, Product, Sparse, Trial};
 use crate::source::Source;
 use crate::types::{factor, with_types};
 
@@ -38,24 +38,16 @@ pub struct Args {
     #[arg(long)]
     unsorted: bool,
     #[command(flatten)]
-    types: Types,
-    #[command(flatten)]
-    choice: Choice,
-    #[command(flatten)]
-    ranked: Ranked,
-    #[command(flatten)]
-    running: Running,
-    #[command(flatten)]
-    printing: Printing,
+    options: Options,
 }
 
 /// Multiplies and prints the result.
 pub fn run(args: &Args) -> Result {
-    if args.ranked.mpi {
+    if args.options.ranked.mpi {
         let refused = match () {
             () if args.mask.is_some() => Some("mask"),
             () if args.memory.is_some() => Some("memory"),
-            () if args.choice.transpose => Some("transpose"),
+            () if args.options.choice.transpose => Some("transpose"),
             () => None,
         };
         return mpi::spgemm(&mpi::Spgemm {
@@ -63,21 +55,17 @@ pub fn run(args: &Args) -> Result {
             right: args.right.as_ref(),
             refused,
             sorted: !args.unsorted,
-            types: &args.types,
-            choice: &args.choice,
-            ranked: args.ranked,
-            running: &args.running,
-            printing: args.printing,
+            options: &args.options,
         });
     }
-    args.running.check(Content::Sparse, args.types.dtype)?;
-    if args.mask.is_some() && args.choice.algorithm == AlgorithmArg::All {
+    args.options.running.check(Content::Sparse, args.options.types.dtype)?;
+    if args.mask.is_some() && args.options.choice.algorithm == AlgorithmArg::All {
         return Err(Failure::Request(
             "algorithm: all is not valid with --mask, which one algorithm computes; leave it out"
                 .into(),
         ));
     }
-    let device = args.choice.device()?;
+    let device = args.options.choice.device()?;
     if args.memory.is_some() {
         let whole = matches!(device.chooser(), Chooser::Auto | Chooser::Named(Algorithm::Tiled));
         let words = match (device.is_cuda(), &args.mask) {
@@ -90,7 +78,7 @@ pub fn run(args: &Args) -> Result {
             return Err(Failure::Request(format!("memory: it {words}")));
         }
     }
-    with_types!(&args.types, |T, I, O| {
+    with_types!(&args.options.types, |T, I, O| {
         let operands = device.threads().run(|| Operands::<T, I, O>::read(args))?;
         operands.multiply(args, &device)
     })
@@ -120,11 +108,17 @@ pub struct Operands<T: Scalar, I: Index, O: Index> {
 
 impl<T: Scalar, I: Index, O: Index> Operands<T, I, O> {
     fn read(args: &Args) -> Result<Self> {
-        let seed = args.running.seed;
+        let seed = args.options.running.seed;
         let right = args.right.as_ref();
-        let operands = Self::choose(&args.file, right, args.choice.transpose, seed, args.printing)?;
+        let operands = Self::choose(
+            &args.file,
+            right,
+            args.options.choice.transpose,
+            seed,
+            args.options.printing,
+        )?;
         let Some(source) = &args.mask else { return Ok(operands) };
-        let mask = Some(source.read(seed, args.printing)?);
+        let mask = Some(source.read(seed, args.options.printing)?);
         Ok(Operands { mask, formula: operands.formula.replacen('C', "C⟨M⟩", 1), ..operands })
     }
 
@@ -180,7 +174,7 @@ impl<T: CpuScalar, I: Index, O: Index> Operands<T, I, O> {
 
     fn multiply(&self, args: &Args, device: &Device) -> Result {
         let (a, b) = (&self.a, self.b());
-        let Args { choice, running, .. } = args;
+        let Options { choice, running, .. } = &args.options;
         let problem = choice
             .refine(Problem::spgemm(&a.view(), &b.view()))
             .sorted(!args.unsorted)
@@ -212,7 +206,7 @@ impl<T: CpuScalar, I: Index, O: Index> Operands<T, I, O> {
             };
             run.verdict = match &product {
                 Some((c, _)) if running.verify => {
-                    let _spinner = output::spinner(args.printing, "verifying");
+                    let _spinner = output::spinner(args.options.printing, "verifying");
                     let transposed =
                         if choice.transpose { Some(a.view().transpose()?) } else { None };
                     let reference = oracle::Spgemm {
@@ -238,7 +232,7 @@ impl<T: CpuScalar, I: Index, O: Index> Operands<T, I, O> {
         let (sample, norm) = product::look(c.values().iter().copied());
         let summary = Product {
             source: &args.file,
-            types: &args.types,
+            types: &args.options.types,
             device,
             best: &best,
             attempts: &attempts,
@@ -253,7 +247,7 @@ impl<T: CpuScalar, I: Index, O: Index> Operands<T, I, O> {
             sample,
             norm,
         };
-        summary.print(args.printing)
+        summary.print(args.options.printing)
     }
 
     /// The operands in the memory of a GPU, unless they are multiplied in tiles.
@@ -265,7 +259,7 @@ impl<T: CpuScalar, I: Index, O: Index> Operands<T, I, O> {
         match Pair::new(device, &self.a, self.b(), self.mask.as_ref()) {
             Err(Failure::Library(Error::OutOfMemory { what, .. })) if self.may_tile(device) => {
                 let why = format!("not enough memory on {device} for {what}: in tiles");
-                output::note(args.printing, &why);
+                output::note(args.options.printing, &why);
                 Ok(None)
             }
             other => other.map(Some),
@@ -287,18 +281,18 @@ impl<T: CpuScalar, I: Index, O: Index> Operands<T, I, O> {
         alpha: T::Accum,
         args: &Args,
     ) -> Result<(Run, Csr<T, I, O>)> {
-        let repeat = args.running.repeat;
+        let repeat = args.options.running.repeat;
         if let Some(pair) = resident {
-            match pair.run(device, problem, alpha, repeat, args.printing) {
+            match pair.run(device, problem, alpha, repeat, args.options.printing) {
                 Err(Failure::Library(Error::OutOfMemory { what, .. })) if self.may_tile(device) => {
                     let why = format!("not enough memory on {device} for {what}: in tiles");
-                    output::note(args.printing, &why);
+                    output::note(args.options.printing, &why);
                     *resident = None;
                 }
                 other => return other,
             }
         }
         let limits = (args.memory, repeat);
-        in_tiles(device, (&self.a, alpha, self.b()), problem, limits, args.printing)
+        in_tiles(device, (&self.a, alpha, self.b()), problem, limits, args.options.printing)
     }
 }

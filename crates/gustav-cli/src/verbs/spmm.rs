@@ -9,13 +9,13 @@ use gustav::{
 };
 use gustav_testkit::oracle;
 
-use crate::args::{Choice, DenseLayout, Printing, Running, Types};
+use crate::args::DenseLayout;
 use crate::cuda::Resident;
 use crate::failure::Result;
 use crate::measure;
-use crate::mpi::{self, Ranked};
+use crate::mpi;
 use crate::output::{self, Content};
-use crate::product::{self, Product, Trial};
+use crate::product::{self, Options, Product, Trial};
 use crate::random;
 use crate::source::Source;
 use crate::types::{Factor, factor, with_types};
@@ -39,15 +39,7 @@ pub struct Args {
     #[command(flatten)]
     layout: DenseLayout,
     #[command(flatten)]
-    types: Types,
-    #[command(flatten)]
-    choice: Choice,
-    #[command(flatten)]
-    ranked: Ranked,
-    #[command(flatten)]
-    running: Running,
-    #[command(flatten)]
-    printing: Printing,
+    options: Options,
 }
 
 /// The dense operand: a number of columns, or a file.
@@ -64,7 +56,7 @@ pub struct Right {
 
 /// Multiplies and prints the result.
 pub fn run(args: &Args) -> Result {
-    if args.ranked.mpi {
+    if args.options.ranked.mpi {
         return mpi::spmm(&mpi::Spmm {
             operation: Operation::Spmm,
             file: &args.file,
@@ -72,16 +64,12 @@ pub fn run(args: &Args) -> Result {
             before: args.c.as_deref(),
             beta: args.beta.as_ref(),
             layout: args.layout.layout(),
-            types: &args.types,
-            choice: &args.choice,
-            ranked: args.ranked,
-            running: &args.running,
-            printing: args.printing,
+            options: &args.options,
         });
     }
-    args.running.check(Content::Dense, args.types.dtype)?;
-    let device = args.choice.device()?;
-    with_types!(&args.types, |T, I, O| {
+    args.options.running.check(Content::Dense, args.options.types.dtype)?;
+    let device = args.options.choice.device()?;
+    with_types!(&args.options.types, |T, I, O| {
         Operands::<T, I, O>::read(args, &device)?.multiply(args, &device)
     })
 }
@@ -94,7 +82,7 @@ struct Operands<T: Scalar, I: Index, O: Index> {
 
 impl<T: CpuScalar, I: Index, O: Index> Operands<T, I, O> {
     fn read(args: &Args, device: &Device) -> Result<Self> {
-        let Args { choice, running, printing, .. } = args;
+        let Options { choice, running, printing, .. } = &args.options;
         let layout = args.layout.layout();
         let a = device.threads().run(|| args.file.read::<T, I, O>(running.seed, *printing))?;
         let problem = choice.refine(Problem::spmm(&a.view()).layouts(layout, layout));
@@ -111,7 +99,7 @@ impl<T: CpuScalar, I: Index, O: Index> Operands<T, I, O> {
 
     fn multiply(&self, args: &Args, device: &Device) -> Result {
         let Operands { a, b, problem } = self;
-        let running = &args.running;
+        let running = &args.options.running;
         let (one, zero) = (problem.semiring.one(), problem.semiring.zero());
         let alpha = factor("alpha", running.alpha.as_ref(), one)?;
         let beta = factor("beta", args.beta.as_ref(), zero)?;
@@ -124,7 +112,7 @@ impl<T: CpuScalar, I: Index, O: Index> Operands<T, I, O> {
             (None, false) => Some(random::dense(m, n, layout, running.seed.wrapping_add(1))?),
         };
         let mut c = Dense::zeros(m, n, layout)?;
-        let limits = product::limits(&args.choice, device, problem, before.is_some())?;
+        let limits = product::limits(&args.options.choice, device, problem, before.is_some())?;
         let given = before.as_ref().map(Dense::view);
         let mut resident = match device.is_cuda() {
             true => Some(Resident::new(device, problem, a.view(), b.view(), given)?),
@@ -158,7 +146,7 @@ impl<T: CpuScalar, I: Index, O: Index> Operands<T, I, O> {
                 }
             };
             run.verdict = if running.verify {
-                let _spinner = output::spinner(args.printing, "verifying");
+                let _spinner = output::spinner(args.options.printing, "verifying");
                 let check = || match problem.extremum {
                     Some(extremum) => {
                         let (a, transpose_a) = (a.view(), problem.transpose_a);
@@ -186,7 +174,8 @@ impl<T: CpuScalar, I: Index, O: Index> Operands<T, I, O> {
             };
             Ok(run)
         };
-        let (best, attempts) = product::attempt(&args.choice, device, Operation::Spmm, &mut trial)?;
+        let (best, attempts) =
+            product::attempt(&args.options.choice, device, Operation::Spmm, &mut trial)?;
         if let Some(path) = &running.output {
             gustav::io::write_dense(path, c.view(), &WriteOptions::default())?;
         }
@@ -194,7 +183,7 @@ impl<T: CpuScalar, I: Index, O: Index> Operands<T, I, O> {
         let op = if problem.transpose_a { "Aᵀ" } else { "A" };
         let summary = Product {
             source: &args.file,
-            types: &args.types,
+            types: &args.options.types,
             device,
             best: &best,
             attempts: &attempts,
@@ -208,7 +197,7 @@ impl<T: CpuScalar, I: Index, O: Index> Operands<T, I, O> {
             sample,
             norm,
         };
-        summary.print(args.printing)
+        summary.print(args.options.printing)
     }
 }
 

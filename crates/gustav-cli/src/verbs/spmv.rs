@@ -9,13 +9,12 @@ use gustav::{
 };
 use gustav_testkit::oracle;
 
-use crate::args::{Choice, Printing, Running, Types};
 use crate::cuda::Resident;
 use crate::failure::Result;
 use crate::measure;
-use crate::mpi::{self, Ranked};
+use crate::mpi;
 use crate::output::{self, Content};
-use crate::product::{self, Product, Trial};
+use crate::product::{self, Options, Product, Trial};
 use crate::random;
 use crate::source::Source;
 use crate::types::{Factor, factor, with_types};
@@ -38,20 +37,12 @@ pub struct Args {
     #[arg(long, value_name = "FILE", requires = "beta")]
     y: Option<PathBuf>,
     #[command(flatten)]
-    types: Types,
-    #[command(flatten)]
-    choice: Choice,
-    #[command(flatten)]
-    ranked: Ranked,
-    #[command(flatten)]
-    running: Running,
-    #[command(flatten)]
-    printing: Printing,
+    options: Options,
 }
 
 /// Multiplies and prints the result.
 pub fn run(args: &Args) -> Result {
-    if args.ranked.mpi {
+    if args.options.ranked.mpi {
         return mpi::spmm(&mpi::Spmm {
             operation: Operation::Spmv,
             file: &args.file,
@@ -59,18 +50,14 @@ pub fn run(args: &Args) -> Result {
             before: args.y.as_deref(),
             beta: args.beta.as_ref(),
             layout: Layout::RowMajor,
-            types: &args.types,
-            choice: &args.choice,
-            ranked: args.ranked,
-            running: &args.running,
-            printing: args.printing,
+            options: &args.options,
         });
     }
-    args.running.check(Content::Dense, args.types.dtype)?;
-    let device = args.choice.device()?;
-    with_types!(&args.types, |T, I, O| {
-        let seed = args.running.seed;
-        let a = device.threads().run(|| args.file.read::<T, I, O>(seed, args.printing))?;
+    args.options.running.check(Content::Dense, args.options.types.dtype)?;
+    let device = args.options.choice.device()?;
+    with_types!(&args.options.types, |T, I, O| {
+        let seed = args.options.running.seed;
+        let a = device.threads().run(|| args.file.read::<T, I, O>(seed, args.options.printing))?;
         multiply(&a, args, &device)
     })
 }
@@ -80,7 +67,7 @@ fn multiply<T: CpuScalar, I: Index, O: Index>(
     args: &Args,
     device: &Device,
 ) -> Result {
-    let Args { choice, running, .. } = args;
+    let Options { choice, running, .. } = &args.options;
     let problem = choice.refine(Problem::spmv(&a.view()));
     let problem = problem.calls(running.calls());
     let (m, k) = (problem.output_rows(), problem.inner());
@@ -133,7 +120,7 @@ fn multiply<T: CpuScalar, I: Index, O: Index>(
             }
         };
         run.verdict = if running.verify {
-            let _spinner = output::spinner(args.printing, "verifying");
+            let _spinner = output::spinner(args.options.printing, "verifying");
             let before = before.as_deref();
             let (a, transpose) = (a.view(), problem.transpose_a);
             let check =
@@ -151,7 +138,7 @@ fn multiply<T: CpuScalar, I: Index, O: Index>(
     let (sample, norm) = product::look(y.data().iter().copied());
     let summary = Product {
         source: &args.file,
-        types: &args.types,
+        types: &args.options.types,
         device,
         best: &best,
         attempts: &attempts,
@@ -162,7 +149,7 @@ fn multiply<T: CpuScalar, I: Index, O: Index>(
         sample,
         norm,
     };
-    summary.print(args.printing)
+    summary.print(args.options.printing)
 }
 
 /// A vector of `len` values from a file with one column or one row.

@@ -1,4 +1,5 @@
-//! Products over the ranks of real MPI jobs, under the `mpiexec` on the path: `pip install mpich`, or any other MPI.
+//! Products over the ranks of real MPI jobs, under the `mpiexec` on the path: `pip install mpich`,
+//! or any other MPI.
 
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};

@@ -22,32 +22,44 @@ pub struct Batch {
     pub layout: Layout,
 }
 
+/// Where the matrices of a [`Batch`] are in a dense matrix, as distances in values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Strides {
+    /// From one matrix to the next.
+    pub matrix: usize,
+    /// From one line of a matrix to the next: the leading dimension in the layout of the batch.
+    pub line: usize,
+}
+
 impl Batch {
-    /// Distance in values from one matrix to the next in a dense matrix of `shape`, `layout` and leading dimension
-    /// `ld`.
+    /// Where the matrices are in a dense matrix of `shape`, `layout` and leading dimension `ld`. A
+    /// matrix of one row or one column may be of the other layout, where the same memory is a
+    /// matrix in that of the batch.
     ///
     /// # Errors
     /// [`Error::Shape`] when it does not hold the batch.
-    pub fn distance(&self, shape: (usize, usize), layout: Layout, ld: usize) -> Result<usize> {
+    pub fn strides(&self, shape: (usize, usize), layout: Layout, ld: usize) -> Result<Strides> {
         let Batch { count, rows, columns, .. } = *self;
         let beside = shape == (rows, columns.saturating_mul(count));
         let below = shape == (rows.saturating_mul(count), columns);
-        if layout != self.layout || !(beside || below) {
+        let line = layout.leading_dimension_in(self.layout, shape, ld);
+        let Some(line) = line.filter(|_| beside || below) else {
             return Err(self.refused(shape, layout));
-        }
+        };
         // A batch of one is both side by side and one above the other.
-        Ok(match (beside, layout) {
+        let matrix = match (beside, self.layout) {
             (true, Layout::RowMajor) => columns,
-            (true, Layout::ColumnMajor) => columns.saturating_mul(ld),
-            (false, Layout::RowMajor) => rows.saturating_mul(ld),
+            (true, Layout::ColumnMajor) => columns.saturating_mul(line),
+            (false, Layout::RowMajor) => rows.saturating_mul(line),
             (false, Layout::ColumnMajor) => rows,
-        })
+        };
+        Ok(Strides { matrix, line })
     }
 
     /// Matrix `index` of the batch in `all`.
     ///
     /// # Errors
-    /// As [`Batch::distance`].
+    /// As [`Batch::strides`].
     ///
     /// # Panics
     /// When there is no such matrix, as slices do.
@@ -57,17 +69,19 @@ impl Batch {
         index: usize,
     ) -> Result<DenseView<'a, T>> {
         let ld = all.leading_dimension();
-        let distance = self.distance((all.nrows(), all.ncols()), all.layout(), ld)?;
+        let Strides { matrix, line } =
+            self.strides((all.nrows(), all.ncols()), all.layout(), ld)?;
         assert!(index < self.count, "matrix {index} of {}", self.count);
-        let at = all.as_ptr().wrapping_add(index * distance);
-        // SAFETY: the matrix is a block of the columns or of the rows of `all`, whose elements are borrowed.
-        unsafe { DenseView::from_raw_parts(self.rows, self.columns, self.layout, ld, at) }
+        let at = all.as_ptr().wrapping_add(index * matrix);
+        // SAFETY: the matrix is a block of the columns or of the rows of `all`, whose elements are
+        // borrowed.
+        unsafe { DenseView::from_raw_parts(self.rows, self.columns, self.layout, line, at) }
     }
 
     /// Matrix `index` of the batch in `all`, to be written.
     ///
     /// # Errors
-    /// As [`Batch::distance`].
+    /// As [`Batch::strides`].
     ///
     /// # Panics
     /// When there is no such matrix, as slices do.
@@ -77,11 +91,12 @@ impl Batch {
         index: usize,
     ) -> Result<DenseViewMut<'a, T>> {
         let ld = all.leading_dimension();
-        let distance = self.distance((all.nrows(), all.ncols()), all.layout(), ld)?;
+        let Strides { matrix, line } =
+            self.strides((all.nrows(), all.ncols()), all.layout(), ld)?;
         assert!(index < self.count, "matrix {index} of {}", self.count);
-        let at = all.as_mut_ptr().wrapping_add(index * distance);
+        let at = all.as_mut_ptr().wrapping_add(index * matrix);
         // SAFETY: as in `matrix`; `all` is borrowed as long as the block lives.
-        unsafe { DenseViewMut::from_raw_parts(self.rows, self.columns, self.layout, ld, at) }
+        unsafe { DenseViewMut::from_raw_parts(self.rows, self.columns, self.layout, line, at) }
     }
 
     fn refused(&self, (nrows, ncols): (usize, usize), found: Layout) -> Error {
@@ -156,15 +171,39 @@ mod tests {
             layout,
         };
         let (row, column) = (Layout::RowMajor, Layout::ColumnMajor);
-        let of = |b: Batch, shape, layout, ld| b.distance(shape, layout, ld).ok();
+        let of = |b: Batch, shape, layout, ld| b.strides(shape, layout, ld).ok().map(|s| s.matrix);
         assert_eq!(of(batch(4, row), (5, 12), row, 16), Some(3));
         assert_eq!(of(batch(4, row), (20, 3), row, 8), Some(40));
         assert_eq!(of(batch(4, column), (5, 12), column, 7), Some(21));
         assert_eq!(of(batch(4, column), (20, 3), column, 32), Some(5));
         assert_eq!(of(batch(1, row), (5, 3), row, 9), Some(3));
         for (shape, layout) in [((5, 3), row), ((20, 12), row), ((5, 12), column), ((12, 5), row)] {
-            let refused = batch(4, row).distance(shape, layout, 99).unwrap_err().to_string();
+            let refused = batch(4, row).strides(shape, layout, 99).unwrap_err().to_string();
             assert!(refused.contains("Q of 5 x 12 or 20 x 3"), "{refused}");
         }
+    }
+
+    #[test]
+    fn one_row_or_column_is_of_both_layouts() {
+        let (row, column) = (Layout::RowMajor, Layout::ColumnMajor);
+        let of = |(rows, columns), layout, found, ld| {
+            let batch = Batch { op: "spmm", name: "B", count: 1, rows, columns, layout };
+            batch.strides((rows, columns), found, ld).ok().map(|s| s.line)
+        };
+        // A packed column, and one of a wider matrix.
+        assert_eq!(of((5, 1), column, row, 1), Some(5));
+        assert_eq!(of((5, 1), column, row, 4), None);
+        assert_eq!(of((5, 1), row, column, 9), Some(1));
+        // A packed row, and one of a higher matrix.
+        assert_eq!(of((1, 5), row, column, 1), Some(5));
+        assert_eq!(of((1, 5), row, column, 4), None);
+        assert_eq!(of((1, 5), column, row, 9), Some(1));
+        assert_eq!(of((1, 1), row, column, 7), Some(1));
+        // No elements, and two lines.
+        assert_eq!(of((0, 5), row, column, 3), Some(5));
+        assert_eq!(of((2, 2), row, column, 2), None);
+        // Heads of one column, one above the other.
+        let batch = Batch { op: "spmm", name: "B", count: 3, rows: 4, columns: 1, layout: column };
+        assert_eq!(batch.strides((12, 1), row, 1).ok(), Some(Strides { matrix: 4, line: 12 }));
     }
 }

@@ -42,6 +42,24 @@ impl Layout {
             Layout::ColumnMajor => j * ld + i,
         }
     }
+
+    /// The leading dimension with which a matrix of `nrows` × `ncols` in this layout, whose leading
+    /// dimension is `ld`, is the same matrix in layout `to`. A matrix of one row or one column may
+    /// be both; `None` for others.
+    pub fn leading_dimension_in(
+        self,
+        to: Layout,
+        (nrows, ncols): (usize, usize),
+        ld: usize,
+    ) -> Option<usize> {
+        match self.lines(nrows, ncols) {
+            _ if self == to => Some(ld),
+            // One line, whose elements become lines of one element; or no elements.
+            (1, _) => Some(1),
+            (lines, len) if lines == 0 || len == 0 || (len == 1 && ld == 1) => Some(lines),
+            _ => None,
+        }
+    }
 }
 
 impl Display for Layout {

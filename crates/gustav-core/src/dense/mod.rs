@@ -4,7 +4,7 @@ mod batch;
 mod layout;
 mod view;
 
-pub use batch::Batch;
+pub use batch::{Batch, Strides};
 pub use layout::Layout;
 pub use view::{DenseView, DenseViewMut};
 

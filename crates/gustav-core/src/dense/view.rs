@@ -66,7 +66,8 @@ impl<'a, T: Scalar> DenseView<'a, T> {
     /// A matrix over borrowed values.
     ///
     /// # Errors
-    /// [`crate::Error::Shape`] when `ld` is too small, [`crate::Error::Length`] when values are missing.
+    /// [`crate::Error::Shape`] when `ld` is too small, [`crate::Error::Length`] when values are
+    /// missing.
     pub fn new(
         nrows: usize,
         ncols: usize,
@@ -241,7 +242,8 @@ impl<'a, T: Scalar> DenseViewMut<'a, T> {
     /// A matrix over mutably borrowed values.
     ///
     /// # Errors
-    /// [`crate::Error::Shape`] when `ld` is too small, [`crate::Error::Length`] when values are missing.
+    /// [`crate::Error::Shape`] when `ld` is too small, [`crate::Error::Length`] when values are
+    /// missing.
     pub fn new(
         nrows: usize,
         ncols: usize,

@@ -28,7 +28,7 @@ macro_rules! vector_256 {
         vector!(Avx2, $t => $accum, $v, $mask, $lanes, 2, [$($names),*],
             mul_add: |a, b, acc| $fma(a, b, acc),
             $($how)*,
-            fetch: |p| _mm_prefetch::<_MM_HINT_T0>(p.cast()),
+            prefetch: |p| _mm_prefetch::<_MM_HINT_T0>(p.cast()),
             enter: |work| enable::<$t, Self, _>(work),
             totals: |v| $totals(v),
             win: $win);

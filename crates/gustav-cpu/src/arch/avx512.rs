@@ -47,7 +47,7 @@ macro_rules! vector_512 {
             store_masked: |$sp, $sm, $sv| $store,
             stream: |$tp, $tv| $stream,
             stream_16: |$qp, $qv| $stream_16,
-            fetch: |p| _mm_prefetch::<_MM_HINT_T0>(p.cast()),
+            prefetch: |p| _mm_prefetch::<_MM_HINT_T0>(p.cast()),
             enter: |work| enable::<$t, _>(work),
             totals: |v| $totals(v),
             win: $win);
@@ -89,7 +89,8 @@ vector_512!(bf16 => f32, __m512, __mmask16, 16,
 // Functions, not closures: closures are not compiled for the instruction set, so intrinsics would
 // not be inlined in them.
 
-/// The sums of the lanes of each: two vectors become one of half sums, twice, and the quarters of the last are added.
+/// The sums of the lanes of each: two vectors become one of half sums, twice, and the quarters of
+/// the last are added.
 #[inline(always)]
 unsafe fn totals_f32([a, b, c, d]: [__m512; 4]) -> [f32; 4] {
     // SAFETY: the caller has AVX-512; four values are an array's size.

@@ -15,7 +15,7 @@ macro_rules! vector {
      store_masked: |$np:ident, $nm:ident, $nv:ident| $store_masked:expr,
      stream: |$tp:ident, $tv:ident| $stream:expr,
      stream_16: |$qp:ident, $qv:ident| $stream_16:expr,
-     fetch: |$hp:ident| $fetch:expr,
+     prefetch: |$hp:ident| $prefetch:expr,
      enter: |$w:ident| $enter:expr
      $(, totals: |$rv:ident| $totals:expr, win: $win:ident)?) => {
         impl Vector<$t> for $set {
@@ -40,7 +40,7 @@ macro_rules! vector {
                 fn store_masked($np: *mut $t, $nm: $mask, $nv: $v) -> () { $store_masked }
                 fn stream($tp: *mut $t, $tv: $v) -> () { $stream }
                 fn stream_16($qp: *mut $t, $qv: $v) -> () { $stream_16 }
-                fn fetch($hp: *const $t) -> () { $fetch }
+                fn prefetch($hp: *const $t) -> () { $prefetch }
                 fn load_sums(p: *const $accum) -> $v { $load_sums(p) }
                 fn store_sums(p: *mut $accum, v: $v) -> () { $store_sums(p, v) }
                 fn mul_add(_s: gustav_core::PlusTimes, $fa: $v, $fb: $v, $fc: $v) -> $v { $mul_add }

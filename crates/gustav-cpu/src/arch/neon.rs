@@ -34,7 +34,7 @@ macro_rules! vector_128 {
             stream: |p, v| <Self as Vector<$t>>::store_masked(p, $lanes, v),
             stream_16: |p, v| <Self as Vector<$t>>::store_masked(p, $lanes, v),
             // Stable Rust has no prefetch for this instruction set.
-            fetch: |_p| (),
+            prefetch: |_p| (),
             enter: |work| work.run::<Self>());
     };
 }

@@ -110,7 +110,7 @@ impl<T: Scalar> Vector<T> for Portable {
         unsafe { Self::store_masked(p, LANES, v) }
     }
     #[inline(always)]
-    unsafe fn fetch(_p: *const T) {}
+    unsafe fn prefetch(_p: *const T) {}
     #[inline(always)]
     unsafe fn load_sums(p: *const T::Accum) -> Self::V {
         // SAFETY: the caller guarantees LANES readable sums.

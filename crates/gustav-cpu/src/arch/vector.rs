@@ -53,7 +53,7 @@ pub trait Vector<T: Scalar>: 'static {
     /// The same with streaming stores of 16 bytes, for addresses that are only multiples of 16.
     unsafe fn stream_16(p: *mut T, v: Self::V);
     /// Prefetches the cache line at `p` to L1; `p` need not be readable.
-    unsafe fn fetch(p: *const T);
+    unsafe fn prefetch(p: *const T);
     /// Loads partial sums.
     unsafe fn load_sums(p: *const T::Accum) -> Self::V;
     /// Stores partial sums.

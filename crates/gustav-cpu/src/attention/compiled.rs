@@ -7,7 +7,8 @@ use crate::arch::Isa;
 use crate::arch::vector::Dispatch;
 use crate::softmax::segmented as softmax;
 
-/// A type of values that attention and softmax are compiled for. Plans refuse integers: their kernels do nothing.
+/// A type of values that attention and softmax are compiled for. Plans refuse integers: their
+/// kernels do nothing.
 pub trait AttentionKernels: Dispatch {
     /// A step of an attention or of its gradients.
     ///

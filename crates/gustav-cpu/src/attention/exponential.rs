@@ -9,7 +9,8 @@ const BLOCK: usize = 16;
 
 /// A type of sums with exponentials.
 pub trait Exponential: Arith {
-    /// The exponentials of the first `count` of `x`, within two units in the last place; others of them may change.
+    /// The exponentials of the first `count` of `x`, within two units in the last place; others of
+    /// them may change.
     fn exponentials(x: &mut [Self; CHUNK], count: usize);
     /// The exponential.
     fn exp(self) -> Self;
@@ -19,9 +20,9 @@ pub trait Exponential: Arith {
     fn reciprocal(self) -> Self;
 }
 
-/// x with its exponential: eˣ = 2ⁿ·eʳ with |r| ≤ ln 2 / 2, eʳ by its Taylor polynomial, whose rest is below 2⁻²⁶. The
-/// product with 2ⁿ is in two steps, because 2ⁿ may be subnormal or infinite where eˣ is not. In plain operations, so that
-/// the compiler makes vectors of it.
+/// x with its exponential: eˣ = 2ⁿ·eʳ with |r| ≤ ln 2 / 2, eʳ by its Taylor polynomial, whose rest
+/// is below 2⁻²⁶. The product with 2ⁿ is in two steps, because 2ⁿ may be subnormal or infinite
+/// where eˣ is not. In plain operations, so that the compiler makes vectors of it.
 #[inline(always)]
 fn exponential(x: f32) -> f32 {
     // The sum with it rounds to an integer.

@@ -10,7 +10,7 @@ use gustav_core::{
 use gustav_plan::Choice;
 
 use super::operands::{AttentionGradients, AttentionGradientsCall, AttentionInputs, Checked};
-use super::plan::{Prepared, ahead, run};
+use super::plan::{Prepared, prefetch_distance, run};
 use super::schedule::{LARGEST_PART, Schedule, Step};
 use super::segmented::{OfNonzeros, Operands, Pass, Task};
 use super::{choose, supports};
@@ -19,9 +19,10 @@ use crate::offsets::Offsets;
 use crate::types::CpuScalar;
 use crate::{Config, Options, Threads};
 
-/// A plan for the gradients of [`AttentionPlan`](super::AttentionPlan), given that of O. It makes the weights again from the
-/// scores, and holds one number for every head and row, nothing of the size of the nonzeros but the transposed pattern,
-/// which all plans of a [`Pattern`](gustav_core::Pattern) share.
+/// A plan for the gradients of [`AttentionPlan`](super::AttentionPlan), given that of O. It makes
+/// the weights again from the scores, and holds one number for every head and row, nothing of the
+/// size of the nonzeros but the transposed pattern, which all plans of a
+/// [`Pattern`](gustav_core::Pattern) share.
 ///
 /// Results are the same to the bit from run to run and for any number of threads.
 pub struct AttentionGradientsPlan<'a, T: CpuScalar> {
@@ -65,8 +66,9 @@ impl<'a, T: CpuScalar> AttentionGradientsPlan<'a, T> {
     /// Prepares the gradients at `pattern`.
     ///
     /// # Errors
-    /// As [`AttentionPlan::new`](super::AttentionPlan::new), and [`Error::Overflow`](gustav_core::Error::Overflow) when a
-    /// row of the pattern is no column index.
+    /// As [`AttentionPlan::new`](super::AttentionPlan::new), and
+    /// [`Error::Overflow`](gustav_core::Error::Overflow) when a row of the pattern is no column
+    /// index.
     pub fn new<I: Index, O: Index>(
         pattern: impl Into<PatternRef<'a, I, O>>,
         problem: &Problem,
@@ -83,7 +85,7 @@ impl<'a, T: CpuScalar> AttentionGradientsPlan<'a, T> {
         let problem = problem.bound::<T>(&pattern)?;
         supports(&problem)?;
         problem.check_dense()?;
-        let choice = choose(&problem, options, ahead(&problem, options)?)?;
+        let choice = choose(&problem, options, prefetch_distance(&problem, options)?)?;
         let threads = options.threads.clone();
         let transposed = with_pattern!(&pattern, |pattern| {
             let transposed: Arc<dyn Transposed> = threads.run(|| pattern.transposed())?;
@@ -158,10 +160,10 @@ impl<'a, T: CpuScalar> AttentionGradientsPlan<'a, T> {
         check.of_rows("lse", lse.len())?;
         let bias = bias.map(|bias| check.of_nonzeros("bias", bias)).transpose()?;
         let shared = of_bias.as_ref().is_some_and(|(_, order)| *order == HeadValues::Shared);
-        let places = |(to, order): (&'v mut [T], HeadValues)| {
-            check.places("the gradient of the bias", to.len(), order, Shared::new(to))
+        let strided = |(to, order): (&'v mut [T], HeadValues)| {
+            check.strided("the gradient of the bias", to.len(), order, Shared::new(to))
         };
-        let of_bias = of_bias.map(places).transpose()?;
+        let of_bias = of_bias.map(strided).transpose()?;
         let (isa, threads) = (self.choice.config.isa, &self.threads);
         with_pattern!(&self.pattern, |pattern| {
             let view = pattern.view();
@@ -181,8 +183,8 @@ impl<'a, T: CpuScalar> AttentionGradientsPlan<'a, T> {
                 to_delta: Some(Shared::new(&mut self.delta)),
                 ..operands
             };
-            // SAFETY: the instruction set was checked when the plan was made, and the operands were found to fit the
-            // pattern, which the schedule is of.
+            // SAFETY: the instruction set was checked when the plan was made, and the operands were
+            // found to fit the pattern, which the schedule is of.
             unsafe {
                 match of_bias.filter(|_| shared && p.batch > 1) {
                     None => run(isa, threads, &operands, schedule),
@@ -214,11 +216,12 @@ impl<'a, T: CpuScalar> AttentionGradientsPlan<'a, T> {
     }
 }
 
-/// The pass over the rows, where heads share a bias: all heads of a part follow one another, so that their gradients are
-/// added in one order.
+/// The pass over the rows, where heads share a bias: all heads of a part follow one another, so
+/// that their gradients are added in one order.
 ///
 /// # Safety
-/// As [`run`]; `slopes` has [`LARGEST_PART`] numbers for every thread, and `to` a value for every nonzero.
+/// As [`run`]; `slopes` has [`LARGEST_PART`] numbers for every thread, and `to` a value for every
+/// nonzero.
 unsafe fn run_shared<T: CpuScalar>(
     isa: Isa,
     threads: &Threads,
@@ -232,8 +235,8 @@ unsafe fn run_shared<T: CpuScalar>(
         threads,
         |thread, part| {
             let start = thread * LARGEST_PART;
-            // SAFETY: a part has no more nonzeros, and one thread has this number at a time; the rest is promised by the
-            // caller.
+            // SAFETY: a part has no more nonzeros, and one thread has this number at a time; the
+            // rest is promised by the caller.
             unsafe {
                 let sums = slopes.slice(start..start + part.nonzeros.len());
                 sums.fill(T::Accum::zero());

@@ -1,12 +1,15 @@
-//! Attention: O = softmax(scale·Q·Kᵀ + bias)·V over the nonzeros of every row of a pattern, and its gradients.
+//! Attention: O = softmax(scale·Q·Kᵀ + bias)·V over the nonzeros of every row of a pattern, and its
+//! gradients.
 //!
-//! `schedule` cuts the nonzeros into parts of about the same work, `segmented` has the kernels.
+//! `schedule` cuts the nonzeros into parts of about the same work, `segmented` has the kernels, and
+//! `row_sums` the sums that they make.
 
 pub(crate) mod compiled;
 pub(crate) mod exponential;
 mod gradients;
 pub(crate) mod operands;
 mod plan;
+mod row_sums;
 pub(crate) mod schedule;
 pub(crate) mod segmented;
 
@@ -37,7 +40,11 @@ pub(crate) fn check(problem: &Problem, operation: Operation) -> Result<()> {
 }
 
 /// The one algorithm, where `options` allow it.
-pub(crate) fn choose(problem: &Problem, options: &Options, ahead: usize) -> Result<Choice<Config>> {
+pub(crate) fn choose(
+    problem: &Problem,
+    options: &Options,
+    prefetch_distance: usize,
+) -> Result<Choice<Config>> {
     let algorithm = Algorithm::Segmented;
     match options.chooser {
         Chooser::Named(Algorithm::Segmented) | Chooser::Auto => {}
@@ -52,7 +59,7 @@ pub(crate) fn choose(problem: &Problem, options: &Options, ahead: usize) -> Resu
         _ => return Err(autotune_elsewhere(problem)),
     }
     let (isa, threads) = (options.isa()?, options.threads.count());
-    let config = Config { isa, threads, tile: None, streaming: false, ahead };
+    let config = Config { isa, threads, tile: None, streaming: false, prefetch_distance };
     let reason = "parts of about as many nonzeros, long rows cut, where the pattern says".into();
     Ok(Choice { algorithm, config, reason })
 }

@@ -1,21 +1,22 @@
 //! What executions of an attention are given, and whether it fits.
 
 use gustav_core::{
-    Batch, DenseView, DenseViewMut, HeadValues, Layout, PatternId, Problem, Result, Scalar, Values,
-    validate,
+    Batch, DenseView, DenseViewMut, HeadValues, Layout, PatternId, Problem, Result, Scalar,
+    Strides, Values, validate,
 };
 
 use super::segmented::{OfNonzeros, Rows};
 
-/// Options of one execution of an [`AttentionPlan`](super::AttentionPlan); `()` is taken in its place.
+/// Options of one execution of an [`AttentionPlan`](super::AttentionPlan); `()` is taken in its
+/// place.
 #[derive(Debug)]
 pub struct AttentionCall<'v, T: Scalar> {
     /// The factor of scores, else 1/√d for Q and K of d columns.
     pub scale: Option<T::Accum>,
     /// What is added to scores, for every nonzero.
     pub bias: Option<(Values<'v, T>, HeadValues)>,
-    /// Where that goes which gradients need: for every head and row, `[head · rows + row]`, the logarithm of the sum of
-    /// exponentials of the scores; −∞ for a row without any.
+    /// Where that goes which gradients need: for every head and row, `[head · rows + row]`, the
+    /// logarithm of the sum of exponentials of the scores; −∞ for a row without any.
     pub lse: Option<&'v mut [T::Accum]>,
 }
 
@@ -30,7 +31,7 @@ pub struct AttentionInputs<'v, T: Scalar> {
     pub v: DenseView<'v, T>,
     /// O, as the product left it.
     pub o: DenseView<'v, T>,
-    /// What [`AttentionCall::lse`] kept.
+    /// What [`AttentionCall::lse`] stored.
     pub lse: &'v [T::Accum],
     /// The gradient with respect to O.
     pub of_o: DenseView<'v, T>,
@@ -47,16 +48,16 @@ pub struct AttentionGradients<'v, T: Scalar> {
     pub of_v: DenseViewMut<'v, T>,
 }
 
-/// Options of one execution of an [`AttentionGradientsPlan`](super::AttentionGradientsPlan): scale and bias are those of
-/// the product; `()` is taken in its place.
+/// Options of one execution of an [`AttentionGradientsPlan`](super::AttentionGradientsPlan): scale
+/// and bias are those of the product; `()` is taken in its place.
 #[derive(Debug)]
 pub struct AttentionGradientsCall<'v, T: Scalar> {
     /// As [`AttentionCall::scale`].
     pub scale: Option<T::Accum>,
     /// As [`AttentionCall::bias`].
     pub bias: Option<(Values<'v, T>, HeadValues)>,
-    /// Where the gradient with respect to the bias goes, for every nonzero and head; the sum over heads where they share
-    /// one.
+    /// Where the gradient with respect to the bias goes, for every nonzero and head; the sum over
+    /// heads where they share one.
     pub of_bias: Option<(&'v mut [T], HeadValues)>,
 }
 
@@ -91,20 +92,21 @@ pub(crate) struct Checked<'p> {
 }
 
 impl Checked<'_> {
-    /// Distances of heads and rows in a matrix of `found` rows and columns: `rows` × `columns` each, row-major.
-    fn distances(
+    /// Where heads and rows are in a matrix of `found` rows and columns: `rows` × `columns` each,
+    /// row-major.
+    fn strides(
         &self,
         name: &'static str,
         (rows, columns): (usize, usize),
         found: (usize, usize),
         layout: Layout,
         ld: usize,
-    ) -> Result<(usize, usize)> {
+    ) -> Result<Strides> {
         let (op, count) = (self.problem.operation.name(), self.problem.batch);
         let batch = Batch { op, name, count, rows, columns, layout: Layout::RowMajor };
         // Rows without elements are not read, whatever their distance.
         let ld = if columns == 0 { 0 } else { ld };
-        Ok((batch.distance(found, layout, ld)?, ld))
+        batch.strides(found, layout, ld)
     }
 
     /// The heads of `m`.
@@ -115,7 +117,8 @@ impl Checked<'_> {
         m: &DenseView<'_, T>,
     ) -> Result<Rows<*const T>> {
         let (found, ld) = ((m.nrows(), m.ncols()), m.leading_dimension());
-        let (head, ld) = self.distances(name, shape, found, m.layout(), ld)?;
+        let Strides { matrix: head, line: ld } =
+            self.strides(name, shape, found, m.layout(), ld)?;
         Ok(Rows { start: m.as_ptr(), head, ld })
     }
 
@@ -127,7 +130,8 @@ impl Checked<'_> {
         m: &mut DenseViewMut<'_, T>,
     ) -> Result<Rows<*mut T>> {
         let (found, ld) = ((m.nrows(), m.ncols()), m.leading_dimension());
-        let (head, ld) = self.distances(name, shape, found, m.layout(), ld)?;
+        let Strides { matrix: head, line: ld } =
+            self.strides(name, shape, found, m.layout(), ld)?;
         Ok(Rows { start: m.as_mut_ptr(), head, ld })
     }
 
@@ -145,11 +149,11 @@ impl Checked<'_> {
     ) -> Result<OfNonzeros<&'v [T]>> {
         self.pattern.check(name, values.pattern_id())?;
         let values = values.as_slice();
-        self.places(name, values.len(), order, values)
+        self.strided(name, values.len(), order, values)
     }
 
     /// `values`, `found` of them, as values of nonzeros in `order`.
-    pub(crate) fn places<V>(
+    pub(crate) fn strided<V>(
         &self,
         name: &'static str,
         found: usize,

@@ -17,7 +17,8 @@ use crate::profile::profile;
 use crate::types::CpuScalar;
 use crate::{Config, Options, Threads};
 
-/// A plan for O = softmax(scale·Q·Kᵀ + bias)·V over the rows of one pattern, which it holds or borrows.
+/// A plan for O = softmax(scale·Q·Kᵀ + bias)·V over the rows of one pattern, which it holds or
+/// borrows.
 ///
 /// Results are the same to the bit from run to run and for any number of threads.
 pub struct AttentionPlan<'a, T: CpuScalar> {
@@ -35,7 +36,7 @@ pub(super) struct Prepared<T: Scalar> {
     /// What parts of cut rows put aside.
     aside: Buffer<T::Accum>,
     stride: usize,
-    fetches: bool,
+    prefetches: bool,
 }
 
 impl<T: CpuScalar> Prepared<T> {
@@ -54,7 +55,7 @@ impl<T: CpuScalar> Prepared<T> {
         };
         let numbers = schedule.slots().saturating_mul(stride);
         let aside = Buffer::zeroed(numbers, "sums of parts of rows")?;
-        Ok(Prepared { pass, schedule, aside, stride, fetches: config.ahead > 0 })
+        Ok(Prepared { pass, schedule, aside, stride, prefetches: config.prefetch_distance > 0 })
     }
 
     pub(super) fn bytes(&self) -> usize {
@@ -97,7 +98,7 @@ impl<T: CpuScalar> Prepared<T> {
             aside: Shared::new(&mut self.aside),
             stride: self.stride,
             slots: self.schedule.slots_of_head(),
-            fetches: self.fetches,
+            prefetches: self.prefetches,
         };
         (operands, &mut self.schedule)
     }
@@ -106,7 +107,8 @@ impl<T: CpuScalar> Prepared<T> {
 /// Computes `operands` step by step.
 ///
 /// # Safety
-/// As [`AttentionKernels::attend`](super::compiled::AttentionKernels::attend), for all parts of `schedule`.
+/// As [`AttentionKernels::attend`](super::compiled::AttentionKernels::attend), for all parts of
+/// `schedule`.
 pub(super) unsafe fn run<T: CpuScalar>(
     isa: Isa,
     threads: &Threads,
@@ -119,24 +121,25 @@ pub(super) unsafe fn run<T: CpuScalar>(
     });
 }
 
-/// Nonzeros ahead of their use for which rows are prefetched, when the larger of the matrices that rows are gathered
-/// from does not fit L2.
-pub(super) fn ahead(problem: &Problem, options: &Options) -> Result<usize> {
+/// Nonzeros ahead of their use for which rows are prefetched, when the larger of the matrices that
+/// rows are gathered from does not fit L2.
+pub(super) fn prefetch_distance(problem: &Problem, options: &Options) -> Result<usize> {
     let widest = problem.columns.max(problem.value_columns);
     let bytes = problem.cols.saturating_mul(widest).saturating_mul(problem.dtype.bytes());
     let l2 = profile(options.threads.count(), options.isa()?).l2_bytes;
-    Ok(if bytes > l2 { super::segmented::AHEAD } else { 0 })
+    Ok(if bytes > l2 { super::segmented::PREFETCH_DISTANCE } else { 0 })
 }
 
 impl<'a, T: CpuScalar> AttentionPlan<'a, T> {
-    /// Prepares the product at `pattern`: a [`Pattern`](gustav_core::Pattern), of which the plan holds a clone, or a view,
-    /// which it borrows.
+    /// Prepares the product at `pattern`: a [`Pattern`](gustav_core::Pattern), of which the plan
+    /// holds a clone, or a view, which it borrows.
     ///
     /// # Errors
-    /// [`Error::Unsupported`](gustav_core::Error::Unsupported) for integers, no columns, more than 256 of a head, other
-    /// products and other algorithms, [`Error::Pattern`](gustav_core::Error::Pattern) when `problem` was made for a
-    /// pattern of another size, [`Error::Argument`](gustav_core::Error::Argument) for an instruction set that the machine
-    /// lacks, [`Error::OutOfMemory`](gustav_core::Error::OutOfMemory).
+    /// [`Error::Unsupported`](gustav_core::Error::Unsupported) for integers, no columns, more than
+    /// 256 of a head, other products and other algorithms,
+    /// [`Error::Pattern`](gustav_core::Error::Pattern) when `problem` was made for a pattern of
+    /// another size, [`Error::Argument`](gustav_core::Error::Argument) for an instruction set that
+    /// the machine lacks, [`Error::OutOfMemory`](gustav_core::Error::OutOfMemory).
     pub fn new<I: Index, O: Index>(
         pattern: impl Into<PatternRef<'a, I, O>>,
         problem: &Problem,
@@ -153,7 +156,7 @@ impl<'a, T: CpuScalar> AttentionPlan<'a, T> {
         let problem = problem.bound::<T>(&pattern)?;
         supports(&problem)?;
         problem.check_dense()?;
-        let choice = choose(&problem, options, ahead(&problem, options)?)?;
+        let choice = choose(&problem, options, prefetch_distance(&problem, options)?)?;
         let pass = with_pattern!(&pattern, |pattern| {
             let offsets = Offsets::new(pattern.view().offsets());
             Prepared::new(Pass::Forward, &problem, problem.rows, offsets, &choice.config)?
@@ -176,13 +179,15 @@ impl<'a, T: CpuScalar> AttentionPlan<'a, T> {
         self.pattern.id()
     }
 
-    /// Computes O, as `call` says. Q and O have as many rows as the pattern, K and V as the pattern has columns; heads are
-    /// side by side in the columns of a matrix or one above the other in its rows, see [`Batch`](gustav_core::Batch).
+    /// Computes O, as `call` says. Q and O have as many rows as the pattern, K and V as the pattern
+    /// has columns; heads are side by side in the columns of a matrix or one above the other in its
+    /// rows, see [`Batch`](gustav_core::Batch).
     ///
     /// # Errors
     /// [`Error::Shape`](gustav_core::Error::Shape) when a matrix has another shape or layout,
-    /// [`Error::Length`](gustav_core::Error::Length) when values or places are missing,
-    /// [`Error::Pattern`](gustav_core::Error::Pattern) for a bias of another pattern. Then nothing is written.
+    /// [`Error::Length`](gustav_core::Error::Length) when values are missing,
+    /// [`Error::Pattern`](gustav_core::Error::Pattern) for a bias of another pattern. Then nothing
+    /// is written.
     pub fn execute<'v>(
         &mut self,
         q: impl Into<DenseView<'v, T>>,
@@ -211,8 +216,8 @@ impl<'a, T: CpuScalar> AttentionPlan<'a, T> {
             let (operands, schedule) = self.pass.operands(p, offsets, indices, scale);
             let operands =
                 Operands { own_left, left, right, right_result, bias, keeps, ..operands };
-            // SAFETY: the instruction set was checked when the plan was made, and the operands were found to fit the
-            // pattern, which the schedule is of.
+            // SAFETY: the instruction set was checked when the plan was made, and the operands were
+            // found to fit the pattern, which the schedule is of.
             unsafe { run(isa, &self.threads, &operands, schedule) }
         });
         Ok(())

@@ -1,5 +1,5 @@
-//! Parts of about the same number of nonzeros. Rows of more are cut; where, only the pattern says, so that results do
-//! not depend on the number of threads.
+//! Parts of about the same number of nonzeros. Rows of more are cut; where, only the pattern says,
+//! so that results do not depend on the number of threads.
 
 use std::ops::Range;
 
@@ -120,7 +120,8 @@ impl Schedule {
         self.merge(threads, work);
     }
 
-    /// Calls `work(thread, part)` for every part, whose heads belong together, then `merge` for every head and cut row.
+    /// Calls `work(thread, part)` for every part, whose heads belong together, then `merge` for
+    /// every head and cut row.
     pub(crate) fn run_whole(
         &mut self,
         threads: &Threads,

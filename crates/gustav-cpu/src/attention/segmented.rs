@@ -1,6 +1,7 @@
-//! `segmented`: a row, or a part of a long one, gathers two rows for every nonzero, 32 nonzeros at a time: their scores,
-//! then their exponentials, then their multiples of rows. Nothing of the size of the nonzeros is stored: gradients make
-//! the weights again from the logarithm of the sum of exponentials of every row.
+//! `segmented`: a row, or a part of a long one, gathers two rows for every nonzero, 32 nonzeros at
+//! a time: their scores, then their exponentials, then their multiples of rows. Nothing of the size
+//! of the nonzeros is stored: gradients make the weights again from the logarithm of the sum of
+//! exponentials of every row.
 //!
 //! | pass | own rows | gathered rows | sums |
 //! |---|---|---|---|
@@ -9,31 +10,28 @@
 //! | columns | kⱼ, vⱼ | qᵢ, dOᵢ | dKⱼ = Σ scale·ds·qᵢ, dVⱼ = Σ p dOᵢ |
 //! | | left, right | left, right | left, right |
 //!
-//! s = scale·⟨left, left⟩ + bias, p = exp(s − lse), ds = p(⟨right, right⟩ − δ), δ = ⟨dOᵢ, Oᵢ⟩. The pass over columns
-//! takes the transposed pattern.
+//! s = scale·⟨left, left⟩ + bias, p = exp(s − lse), ds = p(⟨right, right⟩ − δ), δ = ⟨dOᵢ, Oᵢ⟩. The
+//! pass over columns takes the transposed pattern.
 //!
-//! A part of a cut row puts its sums aside, with m and Σ p; they are merged in their order when all are there.
+//! A part of a cut row puts its sums aside, with m and Σ p; they are merged in their order when all
+//! are there.
 
-use std::mem::MaybeUninit;
 use std::ops::Range;
 
 use gustav_core::parallel::Shared;
-use gustav_core::{Arith, IndexSlice, Ops, Scalar, Semiring, WIDEST_HEAD};
+use gustav_core::{Arith, IndexSlice, Scalar};
 
 use super::exponential::{CHUNK, Exponential};
+use super::row_sums::{GROUP, Sums, add_aside, add_rows, inner, multiply, padded, widen};
 use super::schedule::{CutRow, Part, Step};
 use crate::arch::vector::{Vector, Work};
 use crate::offsets::Offsets;
 
-// Nonzeros whose inner products are computed at once.
-const GROUP: usize = 4;
 // Nonzeros ahead of their use for which gathered rows are prefetched.
-pub(super) const AHEAD: usize = 8;
+pub(super) const PREFETCH_DISTANCE: usize = 8;
 // Bytes of a row that are prefetched at most.
 const FETCHED: usize = 512;
 const LINE: usize = 64;
-// Vectors of sums that stay in registers.
-const WIDTH: usize = 4;
 
 /// What is computed.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -112,16 +110,12 @@ pub struct Operands<'a, T: Scalar> {
     /// Slots of a head.
     pub slots: usize,
     /// Whether gathered rows are prefetched.
-    pub fetches: bool,
+    pub prefetches: bool,
 }
 
-// SAFETY: a shared borrow of what is read; of results every row, nonzero and slot is written by one thread.
+// SAFETY: a shared borrow of what is read; of results every row, nonzero and slot is written by one
+// thread.
 unsafe impl<T: Scalar> Sync for Operands<'_, T> {}
-
-/// Whole vectors are stored, whatever their length.
-fn padded(columns: usize) -> usize {
-    columns.next_multiple_of(16)
-}
 
 impl<T: Scalar> Operands<'_, T> {
     /// Columns of the sums of left rows.
@@ -140,35 +134,6 @@ impl<T: Scalar> Operands<'_, T> {
 /// Numbers of a slot for sums of so many columns: m and Σ p, and the sums.
 pub(crate) fn stride(left: usize, right: usize) -> usize {
     2 + padded(left) + padded(right)
-}
-
-/// Sums of a row, in whole vectors: zeros follow its columns, and what follows these is not set.
-#[repr(align(64))]
-struct Sums<A>(MaybeUninit<[A; WIDEST_HEAD]>);
-
-impl<A: Arith> Sums<A> {
-    #[inline(always)]
-    fn unset() -> Self {
-        Sums(MaybeUninit::uninit())
-    }
-
-    #[inline(always)]
-    fn zeros(columns: usize) -> Self {
-        let mut sums = Self::unset();
-        // SAFETY: rows have at most so many columns; zeros are numbers of every type of sums.
-        unsafe { sums.as_mut_ptr().write_bytes(0, padded(columns)) }
-        sums
-    }
-
-    #[inline(always)]
-    fn as_ptr(&self) -> *const A {
-        self.0.as_ptr().cast()
-    }
-
-    #[inline(always)]
-    fn as_mut_ptr(&mut self) -> *mut A {
-        self.0.as_mut_ptr().cast()
-    }
 }
 
 /// A step of a pass in a head.
@@ -197,152 +162,6 @@ struct Chunk<T: Scalar> {
     weights: [T::Accum; CHUNK],
     /// ⟨dO, v⟩, then ds.
     slopes: [T::Accum; CHUNK],
-}
-
-/// Widens a row.
-#[inline(always)]
-unsafe fn widen<T: Scalar, V: Vector<T>>(row: *const T, columns: usize, to: &mut Sums<T::Accum>) {
-    // SAFETY: the row has so many elements, says the caller, and the sums have whole vectors.
-    unsafe {
-        let to = to.as_mut_ptr();
-        let whole = columns - columns % V::LANES;
-        for k in (0..whole).step_by(V::LANES) {
-            V::store_sums(to.add(k), V::load(row.add(k)));
-        }
-        if whole < columns {
-            let mask = V::mask(columns - whole);
-            V::store_sums(to.add(whole), V::load_masked(row.add(whole), mask));
-        }
-    }
-}
-
-/// The inner products of `x` with `count` rows.
-#[inline(always)]
-unsafe fn inner<T: Scalar, V: Vector<T>>(
-    x: &Sums<T::Accum>,
-    rows: &[*const T; CHUNK],
-    count: usize,
-    columns: usize,
-    to: &mut [T::Accum; CHUNK],
-) {
-    let s = V::S::of(Semiring::PlusTimes);
-    // SAFETY: the rows have so many elements, says the caller; `x` has whole vectors.
-    unsafe {
-        let x = x.as_ptr();
-        let whole = columns - columns % V::LANES;
-        for u in (0..count).step_by(GROUP) {
-            let mut sums = [V::splat(T::Accum::zero()); GROUP];
-            for k in (0..whole).step_by(V::LANES) {
-                let xs = V::load_sums(x.add(k));
-                for g in 0..GROUP {
-                    sums[g] = V::mul_add(s, xs, V::load(rows[u + g].add(k)), sums[g]);
-                }
-            }
-            if whole < columns {
-                let mask = V::mask(columns - whole);
-                let xs = V::load_sums(x.add(whole));
-                for g in 0..GROUP {
-                    let y = V::load_masked(rows[u + g].add(whole), mask);
-                    sums[g] = V::mul_add(s, xs, y, sums[g]);
-                }
-            }
-            to[u..u + GROUP].copy_from_slice(&V::totals(sums));
-        }
-    }
-}
-
-/// Adds the multiples of `count` rows to `sums`.
-#[inline(always)]
-unsafe fn add_rows<T: Scalar, V: Vector<T>>(
-    sums: &mut Sums<T::Accum>,
-    factors: &[T::Accum; CHUNK],
-    rows: &[*const T; CHUNK],
-    count: usize,
-    columns: usize,
-) {
-    let s = V::S::of(Semiring::PlusTimes);
-    // SAFETY: the rows have so many elements, says the caller; the sums have whole vectors.
-    unsafe {
-        let to = sums.as_mut_ptr();
-        let (mut k, wide) = (0, WIDTH * V::LANES);
-        while k + wide <= columns {
-            let mut part = [V::splat(T::Accum::zero()); WIDTH];
-            for t in 0..WIDTH {
-                part[t] = V::load_sums(to.add(k + t * V::LANES));
-            }
-            for u in 0..count {
-                let (factor, row) = (V::splat(factors[u]), rows[u].add(k));
-                for t in 0..WIDTH {
-                    part[t] = V::mul_add(s, factor, V::load(row.add(t * V::LANES)), part[t]);
-                }
-            }
-            for t in 0..WIDTH {
-                V::store_sums(to.add(k + t * V::LANES), part[t]);
-            }
-            k += wide;
-        }
-        while k + V::LANES <= columns {
-            let mut part = V::load_sums(to.add(k));
-            for u in 0..count {
-                part = V::mul_add(s, V::splat(factors[u]), V::load(rows[u].add(k)), part);
-            }
-            V::store_sums(to.add(k), part);
-            k += V::LANES;
-        }
-        if k < columns {
-            let mask = V::mask(columns - k);
-            let mut part = V::load_sums(to.add(k));
-            for u in 0..count {
-                let row = V::load_masked(rows[u].add(k), mask);
-                part = V::mul_add(s, V::splat(factors[u]), row, part);
-            }
-            V::store_sums(to.add(k), part);
-        }
-    }
-}
-
-/// Multiplies `sums` by `factor`, or stores the products in a row.
-#[inline(always)]
-unsafe fn multiply<T: Scalar, V: Vector<T>>(
-    sums: &mut Sums<T::Accum>,
-    factor: T::Accum,
-    columns: usize,
-    row: Option<*mut T>,
-) {
-    let s = V::S::of(Semiring::PlusTimes);
-    // SAFETY: the row has so many elements, says the caller; the sums have whole vectors.
-    unsafe {
-        let from = sums.as_mut_ptr();
-        let factor = V::splat(factor);
-        for k in (0..columns).step_by(V::LANES) {
-            let product = V::scale(s, factor, V::load_sums(from.add(k)));
-            match row {
-                None => V::store_sums(from.add(k), product),
-                Some(row) if k + V::LANES <= columns => V::store(row.add(k), product),
-                Some(row) => V::store_masked(row.add(k), V::mask(columns - k), product),
-            }
-        }
-    }
-}
-
-/// Adds `factor` times sums that were put aside to `sums`.
-#[inline(always)]
-unsafe fn add_aside<T: Scalar, V: Vector<T>>(
-    sums: &mut Sums<T::Accum>,
-    factor: T::Accum,
-    from: *const T::Accum,
-    columns: usize,
-) {
-    let s = V::S::of(Semiring::PlusTimes);
-    // SAFETY: whole vectors are there, says the caller.
-    unsafe {
-        let to = sums.as_mut_ptr();
-        let factor = V::splat(factor);
-        for k in (0..columns).step_by(V::LANES) {
-            let sum = V::load_sums(to.add(k));
-            V::store_sums(to.add(k), V::mul_add(s, factor, V::load_sums(from.add(k)), sum));
-        }
-    }
 }
 
 #[inline(always)]
@@ -376,10 +195,10 @@ where
 {
     /// Brings cache lines of a row to L1.
     #[inline(always)]
-    unsafe fn fetch<V: Vector<T>>(row: *const T, columns: usize) {
+    unsafe fn prefetch<V: Vector<T>>(row: *const T, columns: usize) {
         for byte in (0..(columns * size_of::<T>()).min(FETCHED)).step_by(LINE) {
             // SAFETY: nothing is read through the pointer.
-            unsafe { V::fetch(row.wrapping_byte_add(byte)) }
+            unsafe { V::prefetch(row.wrapping_byte_add(byte)) }
         }
     }
 
@@ -436,14 +255,14 @@ where
                     (chunk.left[u], chunk.right[u]) =
                         (chunk.left[count - 1], chunk.right[count - 1]);
                 }
-                if op.fetches {
+                if op.prefetches {
                     for u in 0..count {
-                        Self::fetch::<V>(chunk.left[u], depth);
-                        Self::fetch::<V>(chunk.right[u], value_depth);
+                        Self::prefetch::<V>(chunk.left[u], depth);
+                        Self::prefetch::<V>(chunk.right[u], value_depth);
                     }
-                    for at in start + count..(start + count + AHEAD).min(last) {
+                    for at in start + count..(start + count + PREFETCH_DISTANCE).min(last) {
                         let column = op.indices.get(at);
-                        Self::fetch::<V>(op.left.row(head, column), depth);
+                        Self::prefetch::<V>(op.left.row(head, column), depth);
                     }
                 }
                 inner::<T, V>(&own_left, &chunk.left, count, depth, &mut chunk.weights);
@@ -532,7 +351,8 @@ where
         } else if let Some(to) = op.of_bias {
             for (u, slope) in slopes.iter().enumerate() {
                 let at = head * to.head + (start + u) * to.nonzero;
-                // SAFETY: a part's nonzeros are its own, and there is a value for each in every head.
+                // SAFETY: a part's nonzeros are its own, and there is a value for each in every
+                // head.
                 unsafe { to.values.put(at, T::from_accum(*slope)) }
             }
         }
@@ -543,7 +363,8 @@ where
     unsafe fn finish<V: Vector<T>>(&self, row: usize, sums: &mut Row<T>) {
         let (op, head) = (self.operands, self.head);
         let (zero, one) = (T::Accum::zero(), T::Accum::one());
-        // SAFETY: the row is of the pattern, which the operands were found to fit, and no other thread's.
+        // SAFETY: the row is of the pattern, which the operands were found to fit, and no other
+        // thread's.
         unsafe {
             let mut of_right = one;
             if op.pass == Pass::Forward {
@@ -622,7 +443,8 @@ where
 {
     #[inline(always)]
     unsafe fn run<V: Vector<T>>(mut self) {
-        // SAFETY: the caller has the instruction set; parts and rows are those of the operands' pattern.
+        // SAFETY: the caller has the instruction set; parts and rows are those of the operands'
+        // pattern.
         unsafe {
             match self.step {
                 Step::Merge(cut) => {

@@ -56,7 +56,7 @@ fn supports(problem: &Problem) -> Result<()> {
 }
 
 // Nonzeros ahead of their use for which rows of Y are prefetched.
-const AHEAD: usize = 16;
+const PREFETCH_DISTANCE: usize = 16;
 // Bytes of a row of Y from which rows near each other are prefetched as well.
 const FETCHED_APART: usize = 256;
 
@@ -64,8 +64,8 @@ const FETCHED_APART: usize = 256;
 const SMALLEST_PART: usize = 512;
 const PARTS_PER_THREAD: usize = 16;
 
-/// A plan for `values[p] = α·⟨X[row p], Y[column p]⟩·factors[p] + β·values[p]`, for one pattern, which it holds or
-/// borrows.
+/// A plan for `values[p] = α·⟨X[row p], Y[column p]⟩·factors[p] + β·values[p]`, for one pattern,
+/// which it holds or borrows.
 ///
 /// Results are the same to the bit from run to run and for any number of threads.
 pub struct SddmmPlan<'a, T: CpuScalar> {
@@ -103,12 +103,12 @@ impl<T: Scalar> From<Scale<T::Accum>> for SddmmCall<'_, T> {
 }
 
 impl<'a, T: CpuScalar> SddmmPlan<'a, T> {
-    /// Prepares the product at `pattern`: a [`Pattern`](gustav_core::Pattern), of which the plan holds a
-    /// clone, or a view, which it borrows.
+    /// Prepares the product at `pattern`: a [`Pattern`](gustav_core::Pattern), of which the plan
+    /// holds a clone, or a view, which it borrows.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] when `problem` is not an SDDMM over plus-times or `options` name another
-    /// algorithm, [`Error::Pattern`] when `problem` was made for a pattern of another size,
+    /// [`Error::Unsupported`] when `problem` is not an SDDMM over plus-times or `options` name
+    /// another algorithm, [`Error::Pattern`] when `problem` was made for a pattern of another size,
     /// [`Error::Argument`] for an instruction set that the machine lacks, [`Error::OutOfMemory`].
     pub fn new<I: Index, O: Index>(
         pattern: impl Into<PatternRef<'a, I, O>>,
@@ -136,15 +136,16 @@ impl<'a, T: CpuScalar> SddmmPlan<'a, T> {
         let parts = (threads.count() * PARTS_PER_THREAD).min(problem.nnz.div_ceil(SMALLEST_PART));
         let algorithm = Algorithm::NonzeroSplit;
         let count = threads.count();
-        // No prefetch where Y fits in L2, or where rows of Y are short and the columns of a row span less than half
-        // of L2.
+        // No prefetch where Y fits in L2, or where rows of Y are short and the columns of a row
+        // span less than half of L2.
         let (row, l2) = (problem.columns * problem.dtype.bytes(), profile(count, isa).l2_bytes);
         let fits = problem.cols * row <= l2;
         let span = || with_pattern!(&pattern, |p| RowStats::new(&p.view())).mean_row_span;
         let near = row < FETCHED_APART && span() * row as f64 <= l2 as f64 / 2.0;
-        let ahead = if fits || near { 0 } else { AHEAD };
-        let ahead = options.ahead.unwrap_or(ahead);
-        let config = Config { isa, threads: count, tile: None, streaming: false, ahead };
+        let prefetch_distance = if fits || near { 0 } else { PREFETCH_DISTANCE };
+        let prefetch_distance = options.prefetch_distance.unwrap_or(prefetch_distance);
+        let config =
+            Config { isa, threads: count, tile: None, streaming: false, prefetch_distance };
         let reason = "nonzeros do not depend on each other".into();
         let copy = |rows, layout| {
             (layout == Layout::ColumnMajor)
@@ -177,12 +178,12 @@ impl<'a, T: CpuScalar> SddmmPlan<'a, T> {
         self.partition.bytes() + copies.map(|m| size_of_val(m.data())).sum::<usize>()
     }
 
-    /// Computes the values in the order of the pattern's nonzeros. `x` has as many rows as the pattern,
-    /// `y` as the pattern has columns, both the depth of the plan as columns.
+    /// Computes the values in the order of the pattern's nonzeros. `x` has as many rows as the
+    /// pattern, `y` as the pattern has columns, both the depth of the plan as columns.
     ///
     /// # Errors
-    /// [`Error::Shape`] when `x` or `y` has another shape or layout, [`Error::Length`] for another number
-    /// of values or factors, [`Error::Pattern`] for factors of another pattern.
+    /// [`Error::Shape`] when `x` or `y` has another shape or layout, [`Error::Length`] for another
+    /// number of values or factors, [`Error::Pattern`] for factors of another pattern.
     pub fn execute<'v>(
         &mut self,
         x: impl Into<DenseView<'v, T>>,
@@ -193,8 +194,8 @@ impl<'a, T: CpuScalar> SddmmPlan<'a, T> {
         let (x, y, SddmmCall { scale, factors }) = (x.into(), y.into(), call.into());
         let p = &self.problem;
         let (batch_x, batch_y) = (p.batch_c("X"), p.batch_b("Y"));
-        batch_x.distance((x.nrows(), x.ncols()), x.layout(), x.leading_dimension())?;
-        batch_y.distance((y.nrows(), y.ncols()), y.layout(), y.leading_dimension())?;
+        batch_x.strides((x.nrows(), x.ncols()), x.layout(), x.leading_dimension())?;
+        batch_y.strides((y.nrows(), y.ncols()), y.layout(), y.leading_dimension())?;
         let (nnz, batch) = (p.nnz, p.batch);
         gustav_core::validate::length("values", nnz.saturating_mul(batch), values.len())?;
         let id = self.pattern.id();
@@ -227,7 +228,7 @@ impl<'a, T: CpuScalar> SddmmPlan<'a, T> {
         let (ldx, ldy) = (leading(&x), leading(&y));
         let factors = Factors::new(alpha, beta, factors);
         let (isa, nnz, parts) = (self.isa, p.nnz, self.parts);
-        let ahead = self.choice.config.ahead;
+        let prefetch_distance = self.choice.config.prefetch_distance;
         let out = gustav_core::parallel::Shared::new(values);
         with_pattern!(&self.pattern, |pattern| {
             let pattern = pattern.view();
@@ -240,15 +241,16 @@ impl<'a, T: CpuScalar> SddmmPlan<'a, T> {
                 ldx,
                 y,
                 ldy,
-                ahead,
+                prefetch_distance,
                 factors,
                 out,
             };
             self.partition.run(&self.threads, |_, part| {
                 let cut = |part: usize| (nnz as u128 * part as u128 / parts as u128) as usize;
                 let nonzeros = cut(part)..cut(part + 1);
-                // SAFETY: the instruction set was checked when the plan was made; parts have different
-                // nonzeros, of a checked pattern; X, Y and the values have been found to fit it.
+                // SAFETY: the instruction set was checked when the plan was made; parts have
+                // different nonzeros, of a checked pattern; X, Y and the values have been found to
+                // fit it.
                 unsafe { T::vectorize(isa, Semiring::PlusTimes, Part { operands, nonzeros }) }
             });
         });

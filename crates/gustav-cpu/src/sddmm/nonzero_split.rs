@@ -1,8 +1,8 @@
 //! `nonzero-split`: inner products of rows of X with the rows of Y that nonzeros name.
 //!
-//! Four nonzeros are summed at once, which hides the latency of additions, and their lanes are added
-//! together. Every sum is made in the same order, alone or among four, so that results do not depend on
-//! how the nonzeros are cut between threads.
+//! Four nonzeros are summed at once, which hides the latency of additions, and their lanes are
+//! added together. Every sum is made in the same order, alone or among four, so that results do not
+//! depend on how the nonzeros are cut between threads.
 
 use std::ops::Range;
 
@@ -61,7 +61,7 @@ pub(super) struct Operands<'a, T: Scalar, I: Index> {
     pub y: DenseView<'a, T>,
     pub ldy: usize,
     /// Nonzeros ahead of their use for which rows of Y are prefetched, 0 for not at all.
-    pub ahead: usize,
+    pub prefetch_distance: usize,
     pub factors: Factors<'a, T>,
     pub out: Shared<'a, T>,
 }
@@ -106,8 +106,8 @@ impl<'a, T: Scalar> Row<'a, T> {
 }
 
 impl<T: Scalar, I: Index> Part<'_, T, I> {
-    /// Adds up the inner products of four nonzeros: of row `x[u]` of X, `ONE_ROW` when all are the same, and row
-    /// `y[u]` of Y. `WIDTH` vectors are a row, if it is not 0.
+    /// Adds up the inner products of four nonzeros: of row `x[u]` of X, `ONE_ROW` when all are the
+    /// same, and row `y[u]` of Y. `WIDTH` vectors are a row, if it is not 0.
     ///
     /// # Safety
     /// `x` are rows of X and `y` of Y; the instruction set is available.
@@ -181,14 +181,14 @@ impl<T: Scalar, I: Index> Part<'_, T, I> {
         let (mut p, whole) = (start, start + (end - start) / GROUP * GROUP);
         // SAFETY: the nonzeros are of this part; column indices of a checked pattern are rows of Y.
         let y_of = |p: usize| unsafe { from.add(indices.get_unchecked(p).to_usize() * ld) };
-        let fetch = |p: usize| {
-            if op.ahead > 0 {
-                let later = p.saturating_add(op.ahead).min(end - GROUP);
+        let prefetch = |p: usize| {
+            if op.prefetch_distance > 0 {
+                let later = p.saturating_add(op.prefetch_distance).min(end - GROUP);
                 for u in 0..GROUP {
                     let y = y_of(later + u);
                     for byte in (0..bytes).step_by(LINE) {
                         // SAFETY: nothing is read through the pointer.
-                        unsafe { V::fetch(y.wrapping_byte_add(byte)) };
+                        unsafe { V::prefetch(y.wrapping_byte_add(byte)) };
                     }
                 }
             }
@@ -198,14 +198,14 @@ impl<T: Scalar, I: Index> Part<'_, T, I> {
             // SAFETY: as above, and rows of X are those of the nonzeros.
             unsafe {
                 while p + GROUP <= row.end.min(whole) {
-                    fetch(p);
+                    prefetch(p);
                     let y = std::array::from_fn(|u| y_of(p + u));
                     let sums = self.multiply::<V, true, WIDTH>([row.x; GROUP], y);
                     self.store(p, &sums);
                     p += GROUP;
                 }
                 if p < row.end.min(whole) {
-                    fetch(p);
+                    prefetch(p);
                     let mut x = [row.x; GROUP];
                     for u in 1..GROUP {
                         row.advance(p + u);

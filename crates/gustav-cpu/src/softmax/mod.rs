@@ -30,8 +30,8 @@ fn supports(problem: &Problem) -> Result<()> {
     check(problem, Operation::Softmax)
 }
 
-/// A plan for the softmax of values over every row of one pattern, which it holds or borrows, for every head, and for its
-/// gradient. A row of −∞ alone gives zeros; NaN or +∞ makes a row NaN.
+/// A plan for the softmax of values over every row of one pattern, which it holds or borrows, for
+/// every head, and for its gradient. A row of −∞ alone gives zeros; NaN or +∞ makes a row NaN.
 ///
 /// Results are the same to the bit from run to run and for any number of threads.
 pub struct SoftmaxPlan<'a, T: CpuScalar> {
@@ -45,13 +45,13 @@ pub struct SoftmaxPlan<'a, T: CpuScalar> {
 }
 
 impl<'a, T: CpuScalar> SoftmaxPlan<'a, T> {
-    /// Prepares the softmax at `pattern`: a [`Pattern`](gustav_core::Pattern), of which the plan holds a clone, or a view,
-    /// which it borrows.
+    /// Prepares the softmax at `pattern`: a [`Pattern`](gustav_core::Pattern), of which the plan
+    /// holds a clone, or a view, which it borrows.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] for integers, other products and other algorithms, [`Error::Pattern`] when `problem` was
-    /// made for a pattern of another size, [`Error::Argument`] for an instruction set that the machine lacks,
-    /// [`Error::OutOfMemory`].
+    /// [`Error::Unsupported`] for integers, other products and other algorithms, [`Error::Pattern`]
+    /// when `problem` was made for a pattern of another size, [`Error::Argument`] for an
+    /// instruction set that the machine lacks, [`Error::OutOfMemory`].
     pub fn new<I: Index, O: Index>(
         pattern: impl Into<PatternRef<'a, I, O>>,
         problem: &Problem,
@@ -96,8 +96,8 @@ impl<'a, T: CpuScalar> SoftmaxPlan<'a, T> {
     /// Writes the softmax of `values` to `out`, both in `order`.
     ///
     /// # Errors
-    /// [`Error::Length`] for another number of values, [`Error::Pattern`] for those of another pattern,
-    /// [`Error::Argument`] when several heads share them.
+    /// [`Error::Length`] for another number of values, [`Error::Pattern`] for those of another
+    /// pattern, [`Error::Argument`] when several heads share them.
     pub fn execute<'v>(
         &mut self,
         values: impl Into<Values<'v, T>>,
@@ -106,13 +106,14 @@ impl<'a, T: CpuScalar> SoftmaxPlan<'a, T> {
     ) -> Result<()> {
         let (check, values) = (self.check(order)?, values.into());
         let values = check.of_nonzeros("values", (values, order))?;
-        let out = check.places("softmax", out.len(), order, Shared::new(out))?;
+        let out = check.strided("softmax", out.len(), order, Shared::new(out))?;
         self.run(values, None, out);
         Ok(())
     }
 
-    /// Writes the gradient with respect to the values to `out`, given the softmax `weights` and the gradient `of_weights`
-    /// with respect to it, all in `order`: y(g − Σ y g), the sum over the row, for a weight y of gradient g.
+    /// Writes the gradient with respect to the values to `out`, given the softmax `weights` and the
+    /// gradient `of_weights` with respect to it, all in `order`: y(g − Σ y g), the sum over the
+    /// row, for a weight y of gradient g.
     ///
     /// # Errors
     /// As [`SoftmaxPlan::execute`].
@@ -126,7 +127,7 @@ impl<'a, T: CpuScalar> SoftmaxPlan<'a, T> {
         let (check, weights, of_weights) = (self.check(order)?, weights.into(), of_weights.into());
         let weights = check.of_nonzeros("softmax", (weights, order))?;
         let of_weights = check.of_nonzeros("the gradient of the softmax", (of_weights, order))?;
-        let out = check.places("the gradient", out.len(), order, Shared::new(out))?;
+        let out = check.strided("the gradient", out.len(), order, Shared::new(out))?;
         self.run(weights, Some(of_weights), out);
         Ok(())
     }
@@ -156,8 +157,8 @@ impl<'a, T: CpuScalar> SoftmaxPlan<'a, T> {
             let aside = Shared::new(&mut self.aside);
             let operands = &Operands { offsets, values, of_values, out, aside, slots };
             schedule.run(threads, |head, step| {
-                // SAFETY: the instruction set was checked when the plan was made, and the values were found to fit the
-                // pattern, which the schedule is of.
+                // SAFETY: the instruction set was checked when the plan was made, and the values
+                // were found to fit the pattern, which the schedule is of.
                 unsafe { T::soften(isa, Task { operands, head, step, merged: None }) }
             });
             let (merged, aside) = (Some(&self.aside[..]), Shared::new(&mut []));

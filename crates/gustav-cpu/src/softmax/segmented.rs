@@ -1,5 +1,5 @@
-//! `segmented`: rows, or parts of long ones, 32 values at a time. Parts of a cut row put their sums aside, which are merged
-//! in their order; then the parts are passed over once more.
+//! `segmented`: rows, or parts of long ones, 32 values at a time. Parts of a cut row put their sums
+//! aside, which are merged in their order; then the parts are passed over once more.
 
 use std::ops::Range;
 
@@ -37,7 +37,8 @@ pub struct Task<'a, T: Scalar> {
     pub merged: Option<&'a [T::Accum]>,
 }
 
-/// What is known of a row, or of a part of it: the maximum m and Σ exp(x − m); of a gradient, Σ y g in `total`.
+/// What is known of a row, or of a part of it: the maximum m and Σ exp(x − m); of a gradient, Σ y g
+/// in `total`.
 #[derive(Clone, Copy)]
 struct Sums<A> {
     largest: A,
@@ -74,7 +75,7 @@ where
         let to = &self.operands.out;
         let start = self.head * to.head;
         for (value, at) in chunk.iter().zip(range.clone()) {
-            // SAFETY: there is a place for every nonzero in every head.
+            // SAFETY: there is an element for every nonzero in every head.
             unsafe { to.values.put(start + at * to.nonzero, T::from_accum(*value)) }
         }
     }

@@ -100,7 +100,7 @@ impl<'a> Setup<'a> {
         let large = bound * (problem.index_type.bytes() + problem.output.bytes()) as u128
             > (crate::profile::profile(count, isa).l2_bytes * count) as u128;
         let streaming = options.streaming.unwrap_or(large);
-        let config = Config { isa, threads: count, tile: None, streaming, ahead: 0 };
+        let config = Config { isa, threads: count, tile: None, streaming, prefetch_distance: 0 };
         Ok(Setup {
             problem: problem.clone(),
             choice: Choice { algorithm, config, reason },

@@ -143,9 +143,9 @@ impl<A: Arith, X: Indices> Job<'_, A, X> {
             let mut filled = 0;
             for (position, a) in entries.clone().zip(&self.a_values[entries.clone()]) {
                 let a = *a;
-                // SAFETY: nonzeros of A have a column each; A's columns are rows of B, whose offsets lie within its nonzeros; every
-                // column of B has a slot; slots of this row are below `n`, and the outputs hold
-                // one entry more.
+                // SAFETY: nonzeros of A have a column each; A's columns are rows of B, whose
+                // offsets lie within its nonzeros; every column of B has a slot; slots of this row
+                // are below `n`, and the outputs hold one entry more.
                 unsafe {
                     let k = inner.at_unchecked(position);
                     let products = offsets.row_unchecked(k);

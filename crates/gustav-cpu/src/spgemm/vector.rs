@@ -15,7 +15,8 @@ pub(super) trait Vector: Copy + Send + Sync {
     /// there were.
     ///
     /// # Safety
-    /// The accumulator has whole blocks up to `last`; the outputs hold as many columns as are flagged.
+    /// The accumulator has whole blocks up to `last`; the outputs hold as many columns as are
+    /// flagged.
     #[inline(always)]
     unsafe fn drain<A: Arith>(
         zero: A,

@@ -71,8 +71,8 @@ impl<A: Arith> Cuts<A> {
         let cuts = &self.cuts;
         threads.each(cuts.len(), |p| {
             let cut = &cuts[p];
-            // SAFETY: two rows of sums were allocated for every partition; the plan checked that the
-            // instruction set is there, and partitions end in disjoint rows.
+            // SAFETY: two rows of sums were allocated for every partition; the plan checked that
+            // the instruction set is there, and partitions end in disjoint rows.
             unsafe {
                 let head = sums.0.add(2 * p * stride);
                 for (range, to) in [(&cut.head, head), (&cut.tail, head.add(stride))] {

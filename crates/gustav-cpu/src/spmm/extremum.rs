@@ -93,7 +93,8 @@ impl Split {
             let (b, c) = unsafe { (op.b.add(start), op.c.add(start)) };
             let op = &Operands { b, c, columns: left.min(*strip), ..*op };
             let first = first + start;
-            // SAFETY: the plan checked that the instruction set is there; parts and strips are disjoint.
+            // SAFETY: the plan checked that the instruction set is there; parts and strips are
+            // disjoint.
             unsafe {
                 match extremum {
                     Extremum::Max => {
@@ -175,8 +176,8 @@ impl<T: Scalar, I: Index, const MAX: bool> Rows<'_, T, I, MAX> {
             // If no product beats the initial value, the first nonzero is the winner.
             let (mut best, mut winner) = ([V::splat(worst); W], [V::splat(T::Accum::zero()); W]);
             for (k, p) in chunk.enumerate() {
-                if op.ahead > 0 {
-                    panel.fetch(op, p.saturating_add(op.ahead));
+                if op.prefetch_distance > 0 {
+                    panel.prefetch(op, p.saturating_add(op.prefetch_distance));
                 }
                 let a = V::splat(op.values.get_unchecked(p).to_accum());
                 let at = V::splat(T::Accum::from_i64(k as i64));
@@ -202,7 +203,8 @@ impl<T: Scalar, I: Index, const MAX: bool> Panels<T> for Rows<'_, T, I, MAX> {
         let lanes = (op.columns - panel.start).min(W * V::LANES);
         for row in self.rows.clone() {
             let range = op.offsets.row(row);
-            // SAFETY: rows and nonzeros are those of a checked matrix, and the rows of C this thread's.
+            // SAFETY: rows and nonzeros are those of a checked matrix, and the rows of C this
+            // thread's.
             unsafe {
                 let c = op.c.add(row * op.ldc);
                 if range.is_empty() {
@@ -264,7 +266,7 @@ unsafe fn add<T: Scalar, V: Vector<T>, const W: usize>(
     }
 }
 
-/// Lets the winners of the chunk from `start` on replace those of the pieces before.
+/// Lets the winners of the chunk from `start` on replace those of the chunks before.
 ///
 /// # Safety
 /// The instruction set is available.

@@ -57,8 +57,8 @@ impl<T: Scalar, V: Vector<T>, const W: usize, const TAIL: bool> Panel<T, V, W, T
     ) {
         // SAFETY: promised by the caller.
         unsafe {
-            if !SMALL && op.ahead > 0 {
-                self.fetch(op, k.saturating_add(op.ahead));
+            if !SMALL && op.prefetch_distance > 0 {
+                self.prefetch(op, k.saturating_add(op.prefetch_distance));
             }
             let s = V::S::of(op.semiring);
             let a = V::splat(op.values.get_unchecked(k).to_accum());
@@ -74,14 +74,14 @@ impl<T: Scalar, V: Vector<T>, const W: usize, const TAIL: bool> Panel<T, V, W, T
     /// # Safety
     /// The instruction set is available.
     #[inline(always)]
-    pub(super) unsafe fn fetch<I: Index>(&self, op: &Operands<'_, T, I>, k: usize) {
+    pub(super) unsafe fn prefetch<I: Index>(&self, op: &Operands<'_, T, I>, k: usize) {
         let k = k.min(op.indices.len() - 1);
         let lines = (W * V::LANES * size_of::<T>()).div_ceil(LINE);
         // SAFETY: `k` is a nonzero; nothing is read through the pointers.
         unsafe {
             let row = op.b.wrapping_add(op.indices.get_unchecked(k).to_usize() * op.ldb);
             for line in 0..lines {
-                V::fetch(row.wrapping_add(self.start).wrapping_byte_add(line * LINE));
+                V::prefetch(row.wrapping_add(self.start).wrapping_byte_add(line * LINE));
             }
         }
     }
@@ -127,7 +127,8 @@ impl<T: Scalar, V: Vector<T>, const W: usize, const TAIL: bool> Panel<T, V, W, T
         }
     }
 
-    /// Writes scale(α, `sums`) ⊕ scale(β, C) to row `row` of C, for means with α divided by the length of the row.
+    /// Writes scale(α, `sums`) ⊕ scale(β, C) to row `row` of C, for means with α divided by the
+    /// length of the row.
     ///
     /// # Safety
     /// `row` is a row of C that no other thread touches; the instruction set is available.
@@ -253,19 +254,19 @@ macro_rules! for_each_panel {
         for p in 0..count {
             let (first, last) = (vectors * p / count, vectors * (p + 1) / count);
             let tail = last == vectors && rest < lanes;
-            let place = (first * lanes, if tail { rest } else { lanes });
-            for_each_panel!(@arms $t, $i, $v, $width, $work, last - first, tail, place,
+            let part = (first * lanes, if tail { rest } else { lanes });
+            for_each_panel!(@arms $t, $i, $v, $width, $work, last - first, tail, part,
                 [1, 2] [2, 2] [3, 2] [4, 2] [5, 1] [6, 1] [7, 1] [8, 1]);
         }
     }};
-    (@arms $t:ty, $i:ty, $v:ty, $most:expr, $work:expr, $width:expr, $tail:expr, $place:expr,
+    (@arms $t:ty, $i:ty, $v:ty, $most:expr, $work:expr, $width:expr, $tail:expr, $part:expr,
      $([$w:literal, $u:literal])*) => {
         // Widths that rarely divide evenly into whole vectors always use masks: a second kernel
         // without masks costs more compile time than it is worth.
         use crate::spmm::kernel::{OnPanel, has_whole, widest};
         let whole = const { has_whole::<$i>(<$v as Vector<$t>>::WHOLE) };
         let tail = $tail || !whole || !matches!($width, 1 | 2 | 4 | 8);
-        let (start, lanes) = $place;
+        let (start, lanes) = $part;
         let work = &$work;
         match ($width, tail) {
             $(

@@ -32,7 +32,7 @@ pub(super) struct Operands<'a, T: Scalar, I> {
     /// Whether and how C is written with streaming stores.
     pub streaming: Streaming,
     /// How many nonzeros before their use rows of B are prefetched, 0 for no prefetch.
-    pub ahead: usize,
+    pub prefetch_distance: usize,
 }
 
 impl<'a, T: Scalar, I> Operands<'a, T, I> {
@@ -40,7 +40,16 @@ impl<'a, T: Scalar, I> Operands<'a, T, I> {
     pub(super) fn without_indices(&self) -> Operands<'a, T, ()> {
         let Operands { offsets, values, rows, columns, b, ldb, c, ldc, .. } = *self;
         let Operands {
-            alpha, beta, semiring, zero, reads_c, mean, plain, streaming, ahead, ..
+            alpha,
+            beta,
+            semiring,
+            zero,
+            reads_c,
+            mean,
+            plain,
+            streaming,
+            prefetch_distance,
+            ..
         } = *self;
         Operands {
             offsets,
@@ -60,7 +69,7 @@ impl<'a, T: Scalar, I> Operands<'a, T, I> {
             mean,
             plain,
             streaming,
-            ahead,
+            prefetch_distance,
         }
     }
 
@@ -80,7 +89,9 @@ impl<'a, T: Scalar, I> Operands<'a, T, I> {
     #[inline(always)]
     pub(super) fn small(&self) -> Option<&[u32]> {
         match self.offsets {
-            Offsets::U32(o) if self.plain && self.streaming == Streaming::No && self.ahead == 0 => {
+            Offsets::U32(o)
+                if self.plain && self.streaming == Streaming::No && self.prefetch_distance == 0 =>
+            {
                 Some(o)
             }
             _ => None,

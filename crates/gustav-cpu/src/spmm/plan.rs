@@ -1,7 +1,7 @@
 //! The SpMM plan: made once for a pattern, executed any number of times with any values.
 
 use gustav_core::{
-    AnyPattern, DenseView, DenseViewMut, Error, Extremum, Index, IndexSlice, Layout, PatternId,
+    AnyPattern, DenseView, DenseViewMut, Extremum, Index, IndexSlice, Layout, PatternId,
     PatternRef, Problem, Reduce, Result, Scalar, Scale, Values, WinnersMut, with_pattern,
 };
 use gustav_plan::{Algorithm, Choice, Chooser, DeviceProfile, RowStats, heuristics};
@@ -156,8 +156,8 @@ impl<'a, T: CpuScalar> SpmmPlan<'a, T> {
         let p = &self.problem;
         let values = values.into().fit_batch("A", self.pattern, p.nnz, p.batch)?;
         let (batch_b, batch_c) = (p.batch_b("B"), p.batch_c("C"));
-        batch_b.distance((b.nrows(), b.ncols()), b.layout(), b.leading_dimension())?;
-        batch_c.distance((c.nrows(), c.ncols()), c.layout(), c.leading_dimension())?;
+        batch_b.strides((b.nrows(), b.ncols()), b.layout(), b.leading_dimension())?;
+        batch_c.strides((c.nrows(), c.ncols()), c.layout(), c.leading_dimension())?;
         let factors = scale.over(p.semiring);
         let reads_c = factors.1 != p.semiring.zero();
         let described = winners.as_ref().map(WinnersMut::description);
@@ -263,9 +263,10 @@ impl<'a, T: CpuScalar, I: Index, O: Index> Rows<'a, T, I, O> {
         // already brought them to L2.
         let scattered = stats.mean_row_span * row_bytes as f64 > device.l2_bytes as f64 / 2.0;
         let prefetches = scattered && row_bytes >= PREFETCHED_BYTES;
-        let ahead = if prefetches { (PREFETCH_DISTANCE_BYTES / row_bytes).clamp(8, 16) } else { 0 };
-        let ahead = options.ahead.unwrap_or(ahead);
-        let config = Config { isa, threads: count, tile, streaming, ahead };
+        let prefetch_distance =
+            if prefetches { (PREFETCH_DISTANCE_BYTES / row_bytes).clamp(8, 16) } else { 0 };
+        let prefetch_distance = options.prefetch_distance.unwrap_or(prefetch_distance);
+        let config = Config { isa, threads: count, tile, streaming, prefetch_distance };
         let choice = Choice { algorithm, config: config.clone(), reason };
         let problem = problem.clone();
         Ok((choice, Rows { problem, config, threads, pattern, transposed, state, workspace }))
@@ -322,7 +323,7 @@ impl<T: CpuScalar, I: Index, O: Index> Method<T> for Rows<'_, T, I, O> {
             mean,
             plain: alpha == one && beta == zero && !mean,
             streaming: Streaming::No,
-            ahead: self.config.ahead,
+            prefetch_distance: self.config.prefetch_distance,
         };
         let isa = match self.config.isa {
             // Rows of at most 32 bytes fit AVX2 vectors: no masks, and fewer loads that cross cache
@@ -374,16 +375,4 @@ fn choose(
         }
         _ => Ok(heuristics::cpu_spmm::choose(stats, problem, device)),
     }
-}
-
-pub(super) fn check_dense(
-    name: &str,
-    expected: (usize, usize, Layout),
-    found: (usize, usize, Layout),
-) -> Result<()> {
-    if expected == found {
-        return Ok(());
-    }
-    let words = |(rows, cols, layout)| format!("{name} {rows} x {cols}, {layout}");
-    Err(Error::Shape { op: "spmm", expected: words(expected), found: words(found) })
 }

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use gustav_core::parallel::Shared;
 use gustav_core::{
-    AnyPattern, Arith, Buffer, DenseView, DenseViewMut, Error, Index, IndexSlice, Layout,
+    AnyPattern, Arith, Batch, Buffer, DenseView, DenseViewMut, Error, Index, IndexSlice, Layout,
     PatternId, PatternRef, Problem, Result, Scalar, Scale, Semiring, TransposedPattern, Values,
     with_pattern,
 };
@@ -55,19 +55,14 @@ struct Strided<'v, T> {
 }
 
 impl<'v, T: Scalar> Strided<'v, T> {
-    /// The name, shape and layout must be those of `m`.
-    fn new(
-        name: &str,
-        (rows, columns, layout): (usize, usize, Layout),
-        m: &DenseView<'v, T>,
-    ) -> Result<Self> {
+    /// `m`, which has to be `expected`.
+    fn new(expected: &Batch, m: &DenseView<'v, T>) -> Result<Self> {
+        let m = expected.matrix(m, 0)?;
         let ld = m.leading_dimension();
-        let found = (m.nrows(), m.ncols(), m.layout());
-        super::plan::check_dense(name, (rows, columns, layout), found)?;
-        let (row, column) = strides(layout, ld);
+        let (row, column) = strides(m.layout(), ld);
+        let len = span(m.nrows(), m.ncols(), m.layout(), ld);
         // SAFETY: a view spans its lines and the gaps between them.
-        let data =
-            unsafe { std::slice::from_raw_parts(m.as_ptr(), span(rows, columns, layout, ld)) };
+        let data = unsafe { std::slice::from_raw_parts(m.as_ptr(), len) };
         Ok(Strided { data, row, column })
     }
 
@@ -105,8 +100,8 @@ impl<'a, T: CpuScalar> WinnerGradients<'a, T> {
     /// Plans the gradients of the product that `problem` describes, with a `pattern` of A.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] unless `problem` is an SpMM with max or min, [`Error::Pattern`] when it was made for
-    /// another size, [`Error::OutOfMemory`].
+    /// [`Error::Unsupported`] unless `problem` is an SpMM with max or min, [`Error::Pattern`] when
+    /// it was made for another size, [`Error::OutOfMemory`].
     pub fn new<I: Index, O: Index>(
         pattern: impl Into<PatternRef<'a, I, O>>,
         problem: &Problem,
@@ -161,12 +156,12 @@ impl<'a, T: CpuScalar> WinnerGradients<'a, T> {
     ) -> Result<()> {
         let (p, mut to) = (&self.problem, to.into());
         let values = values.into().fit("A", self.pattern, p.nnz)?;
-        let g = Strided::new("G", (p.output_rows(), p.columns, p.layout_c), &g.into())?;
+        let g = Strided::new(&p.batch_c("G"), &g.into())?;
         check_winners(p, &winners)?;
-        let (found, ld) = ((to.nrows(), to.ncols(), to.layout()), to.leading_dimension());
-        super::plan::check_dense("the gradient of B", (p.inner(), p.columns, p.layout_b), found)?;
-        let (row, column) = strides(found.2, ld);
-        let len = span(found.0, found.1, found.2, ld);
+        let mut to = p.batch_b("the gradient of B").matrix_mut(&mut to, 0)?;
+        let (layout, ld) = (to.layout(), to.leading_dimension());
+        let (row, column) = strides(layout, ld);
+        let len = span(to.nrows(), to.ncols(), layout, ld);
         // SAFETY: as many elements as the view has; it is borrowed until the end of this function.
         let data = unsafe { Shared::from_raw(to.as_mut_ptr(), len) };
         let factors = scale.into().over(Semiring::PlusTimes);
@@ -178,7 +173,8 @@ impl<'a, T: CpuScalar> WinnerGradients<'a, T> {
     /// j whose winner in row i is p, where p is in row i and column k of op(A).
     ///
     /// # Errors
-    /// [`Error::Shape`] when G or B does not fit, [`Error::Length`] for another number of winners or values.
+    /// [`Error::Shape`] when G or B does not fit, [`Error::Length`] for another number of winners
+    /// or values.
     pub fn of_values<'v>(
         &mut self,
         g: impl Into<DenseView<'v, T>>,
@@ -188,8 +184,8 @@ impl<'a, T: CpuScalar> WinnerGradients<'a, T> {
         scale: impl Into<Scale<T::Accum>>,
     ) -> Result<()> {
         let p = &self.problem;
-        let g = Strided::new("G", (p.output_rows(), p.columns, p.layout_c), &g.into())?;
-        let b = Strided::new("B", (p.inner(), p.columns, p.layout_b), &b.into())?;
+        let g = Strided::new(&p.batch_c("G"), &g.into())?;
+        let b = Strided::new(&p.batch_b("B"), &b.into())?;
         check_winners(p, &winners)?;
         gustav_core::validate::length("values", p.nnz, to.len())?;
         let factors = scale.into().over(Semiring::PlusTimes);

@@ -217,7 +217,7 @@ impl<'a, T: CpuScalar, I: Index, O: Index> Planned<'a, T, I, O> {
             State::Blocks(blocks) => Some(blocks.block()),
             _ => None,
         };
-        let config = Config { isa, threads, tile, streaming: false, ahead: 0 };
+        let config = Config { isa, threads, tile, streaming: false, prefetch_distance: 0 };
         let (semiring, threads) = (problem.semiring, options.threads.clone());
         let planned = Planned { semiring, isa, threads, pattern, transposed, state };
         Ok((Choice { algorithm, config, reason }, planned))

@@ -160,7 +160,8 @@ fn problems_that_are_none_are_refused() {
     AttentionPlan::<f32>::new(e.a.pattern(), &right, &named).expect("a plan");
 }
 
-/// Heads that no shape divides into, and matrices without elements whatever their leading dimension.
+/// Heads that no shape divides into, and matrices without elements whatever their leading
+/// dimension.
 #[test]
 fn shapes_at_the_edge() {
     let e = Example::<f32>::new();

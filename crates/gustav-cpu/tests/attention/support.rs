@@ -14,7 +14,8 @@ pub fn options(isa: Isa, threads: usize) -> Options {
     Options { isa: Some(isa), threads, ..Options::default() }
 }
 
-/// A pattern with long, short and empty rows, and the operands of an attention over it, heads side by side.
+/// A pattern with long, short and empty rows, and the operands of an attention over it, heads side
+/// by side.
 pub struct Example<T: Scalar> {
     pub a: Csr<T>,
     pub heads: usize,

@@ -1,5 +1,5 @@
-//! SDDMM against the battery, for all types, instruction sets of this machine and several numbers of
-//! threads; and what a plan promises.
+//! SDDMM against the battery, for all types, instruction sets of this machine and several numbers
+//! of threads; and what a plan promises.
 
 use gustav_core::{
     Csr, Dense, DenseView, Error, Index, Layout, Operation, Problem, Result, Scale, Semiring, bf16,

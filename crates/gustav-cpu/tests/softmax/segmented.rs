@@ -1,4 +1,5 @@
-//! `segmented` against the batteries, for all types, instruction sets of this machine and several numbers of threads.
+//! `segmented` against the batteries, for all types, instruction sets of this machine and several
+//! numbers of threads.
 
 use gustav_core::{Index, bf16, f16};
 use gustav_cpu::arch::Isa;

@@ -48,14 +48,14 @@ pub fn run(algorithm: Algorithm, tile: Option<usize>) {
             let threads = pools()[next % 3].clone();
             let chooser = Chooser::Named(algorithm);
             // What only large matrices would turn on by themselves.
-            let (streaming, ahead) = (Some(next % 2 == 0), Some(next % 4));
+            let (streaming, prefetch_distance) = (Some(next % 2 == 0), Some(next % 4));
             Options {
                 chooser,
                 threads,
                 isa: Some(isa),
                 tile,
                 streaming,
-                ahead,
+                prefetch_distance,
                 ..Options::default()
             }
         };

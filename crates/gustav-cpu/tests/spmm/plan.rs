@@ -115,14 +115,14 @@ fn c_may_lie_anywhere() {
                     let mut plan = SpmmPlan::<T>::new(&a, &problem, &options).unwrap();
                     let mut memory = Buffer::zeroed(rows * n + 9, "C").unwrap();
                     memory.fill(T::from_f64(7.0));
-                    let place = shift..shift + rows * n;
+                    let range = shift..shift + rows * n;
                     let c =
-                        DenseViewMut::new(rows, n, Layout::RowMajor, n, &mut memory[place.clone()])
+                        DenseViewMut::new(rows, n, Layout::RowMajor, n, &mut memory[range.clone()])
                             .unwrap();
                     plan.execute(&a, b, c, ()).unwrap();
-                    let around = memory[..place.start].iter().chain(&memory[place.end..]);
+                    let around = memory[..range.start].iter().chain(&memory[range.end..]);
                     assert!(around.into_iter().all(|v| v.to_f64() == 7.0), "written beside C");
-                    let found: Vec<f64> = memory[place].iter().map(|v| v.to_f64()).collect();
+                    let found: Vec<f64> = memory[range].iter().map(|v| v.to_f64()).collect();
                     assert!(found.iter().any(|v| *v != 0.0), "an empty product proves nothing");
                     let expected = expected.get_or_insert_with(|| found.clone());
                     assert!(*expected == found, "{isa}, n = {n}, streaming {streaming}, {shift}");

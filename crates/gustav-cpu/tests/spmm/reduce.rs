@@ -31,8 +31,8 @@ fn extrema_pass_the_battery() {
         let options = |next: usize| {
             let threads = pools()[(k + next) % 3].clone();
             // What only large matrices would turn on by themselves.
-            let (streaming, ahead) = (Some(next.is_multiple_of(2)), Some(next % 4));
-            Options { isa: Some(isa), threads, streaming, ahead, ..Options::default() }
+            let (streaming, prefetch_distance) = (Some(next.is_multiple_of(2)), Some(next % 4));
+            Options { isa: Some(isa), threads, streaming, prefetch_distance, ..Options::default() }
         };
         let extremum = |next: usize| Extremum::ALL[(k + next) % 2];
         check::<f32, u32, u32>(extremum(0), &options(0));
@@ -46,7 +46,7 @@ fn extrema_pass_the_battery() {
     }
 }
 
-/// A matrix whose first row has most of the nonzeros, in many pieces, and whose products tie.
+/// A matrix whose first row has most of the nonzeros, in many chunks, and whose products tie.
 fn long_row(rows: usize, cols: usize) -> Csr<f32> {
     let mut offsets = vec![0u32, cols as u32];
     let mut indices: Vec<u32> = (0..cols as u32).collect();

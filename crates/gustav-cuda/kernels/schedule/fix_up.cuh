@@ -1,5 +1,5 @@
-// The tree in which the parts of a cut row are added: of the groups that bring the parts of one node, the last to
-// arrive adds them in their order and brings the sum one level up. Which group that is depends on the run, the order
+// The tree in which the parts of a cut row are added: of the groups with the parts of one node, the last to
+// arrive adds them in their order and takes the sum one level up. Which group that is depends on the run, the order
 // of the sums does not: the same bits in every run.
 #pragma once
 #include "common/types.cuh"
@@ -20,13 +20,13 @@ struct Node {
 
     // The node at `level` that `part` of `count` parts is below.
     __device__ __forceinline__ Node(u32 count, u32 part, int level) : shift(level * FAN_BITS) {
-        const u32 brought = (count + (1u << shift) - 1) >> shift;
+        const u32 sums = (count + (1u << shift) - 1) >> shift;
         begin = part >> shift >> FAN_BITS << FAN_BITS;
-        children = brought - begin < FAN ? (int)(brought - begin) : FAN;
-        is_root = brought <= FAN;
+        children = sums - begin < FAN ? (int)(sums - begin) : FAN;
+        is_root = sums <= FAN;
     }
 
-    // The part whose place has the sum of child `c`; that of child 0 takes the sum of the node.
+    // The part whose slot has the sum of child `c`; that of child 0 takes the sum of the node.
     __device__ __forceinline__ u64 part(int c) const { return (u64)(begin + c) << shift; }
 };
 

@@ -92,11 +92,11 @@ __device__ __forceinline__ void fill(const Packed &p, Shared &s) {
     each_item(p, [&](Item item) {
         const Pair *from = p.pairs + (u64)p.chunks[item.tile] * CHUNK;
         for (u32 n = chunks_of(p, item.tile); n > 0; --n, ++chunk, from += CHUNK) {
-            const u32 place = chunk % ROUND, again = place == 0 ? MORE : 0;
-            if (chunk >= ROUND) ptx::wait(s.empty + place, chunk / ROUND - 1);
-            u64 *const full = s.full + place;
+            const u32 stage = chunk % ROUND, again = stage == 0 ? MORE : 0;
+            if (chunk >= ROUND) ptx::wait(s.empty + stage, chunk / ROUND - 1);
+            u64 *const full = s.full + stage;
             ptx::expect_copies(full, (CHUNK + again) * sizeof(Pair));
-            ptx::copy_bulk(s.ring + place * CHUNK, from, CHUNK * sizeof(Pair), full);
+            ptx::copy_bulk(s.ring + stage * CHUNK, from, CHUNK * sizeof(Pair), full);
             if (again > 0) ptx::copy_bulk(s.ring + RING, from, again * sizeof(Pair), full);
         }
     });
@@ -106,7 +106,7 @@ __device__ __forceinline__ void fill(const Packed &p, Shared &s) {
 template <u32 PAIRS>
 struct Batch {
     Two values[PAIRS];
-    u32 places[PAIRS];
+    u32 positions[PAIRS];
     Sum factor;
 };
 
@@ -114,14 +114,14 @@ template <u32 PAIRS>
 __device__ __forceinline__ void read(Batch<PAIRS> &batch, const Pair *pairs, u32 lane, Sum factor) {
     batch.factor = factor;
 #pragma unroll
-    for (u32 n = 0; n < PAIRS; ++n) batch.places[n] = ((const u32 *)pairs[n].places)[lane];
+    for (u32 n = 0; n < PAIRS; ++n) batch.positions[n] = ((const u32 *)pairs[n].positions)[lane];
 #pragma unroll
     for (u32 n = 0; n < PAIRS; ++n) batch.values[n] = ((const Two *)pairs[n].values)[lane];
 }
 
 template <u32 PAIRS>
 __device__ __forceinline__ Sum &sum_of(Sum *sums, const Batch<PAIRS> &batch, u32 n) {
-    const u32 both = batch.places[n / 2];
+    const u32 both = batch.positions[n / 2];
     return *(Sum *)((char *)sums + (n % 2 == 0 ? both & 0xffff : both >> 16));
 }
 
@@ -210,30 +210,30 @@ struct Walk {
     u32 lane;
     // Numbers of chunks: those before the item's, those waited for, those released, and the first
     // that is still in use.
-    u32 begin, come, left, kept;
+    u32 begin, arrived, released, oldest;
 
     // Releases the chunks before `first`, and waits for those before `until`, one at a time, as a
     // chunk can only be released once it has arrived.
-    __device__ __forceinline__ void go(u32 first, u32 until) {
+    __device__ __forceinline__ void advance(u32 first, u32 until) {
         __syncwarp();
-        for (; left < min(first, come); ++left) leave(left);
-        for (; come < until; ++come) {
-            ptx::wait(s.full + come % ROUND, come / ROUND);
+        for (; released < min(first, arrived); ++released) release(released);
+        for (; arrived < until; ++arrived) {
+            ptx::wait(s.full + arrived % ROUND, arrived / ROUND);
             __syncwarp();
-            if (left < first) leave(left++);
+            if (released < first) release(released++);
         }
     }
     // Every lane arrives for its own reads.
-    __device__ __forceinline__ void leave(u32 chunk) { ptx::arrive(s.empty + chunk % ROUND); }
+    __device__ __forceinline__ void release(u32 chunk) { ptx::arrive(s.empty + chunk % ROUND); }
 
     // Adds the products of `now` while `later` is being loaded.
     __device__ __forceinline__ void visit(const Batch<IN_FLIGHT> &now, Batch<IN_FLIGHT> &later, Nonzero &a,
                                           const Own &own, u32 n) {
         const Nonzero next = a;
-        const bool goes = next.until > come;
-        if (goes && next.until & LONG) {
+        const bool advances = next.until > arrived;
+        if (advances && next.until & LONG) {
             add(sums, now);
-            go(next.first, next.until & ~LONG);
+            advance(next.first, next.until & ~LONG);
             const u32 rest = __shfl_sync(0xffffffffu, own.segment, n) % 64 - IN_FLIGHT;
             add_pairs(sums, s.ring, next.pair + IN_FLIGHT, rest, RING, lane, next.factor);
             read(later, s.ring + next.pair, lane, next.factor);
@@ -243,7 +243,7 @@ struct Walk {
         }
         Sum sum[2 * IN_FLIGHT];
         read_sums(sums, now, sum);
-        if (goes) go(next.first, next.until);
+        if (advances) advance(next.first, next.until);
         read(later, s.ring + next.pair, lane, next.factor);
         a = nonzeros[(n + 1) % 32];
         write_sums(sums, now, sum);
@@ -261,7 +261,7 @@ struct Walk {
             const u32 chunk = lane < valid ? begin + first / CHUNK : begin + chunks;
             // Nonzeros that are not in order may need chunks that have been overwritten.
             u32 before = __shfl_up_sync(0xffffffffu, chunk, 1);
-            if (lane == 0) before = kept;
+            if (lane == 0) before = oldest;
             if (__any_sync(0xffffffffu, chunk < before)) {
                 add(sums, even);
                 read(even, s.ring + EMPTY, lane, Sum());
@@ -275,7 +275,7 @@ struct Walk {
                 if (count > IN_FLIGHT) mine.until |= LONG;
             }
             nonzeros[lane] = mine;
-            kept = __shfl_sync(0xffffffffu, chunk, valid - 1);
+            oldest = __shfl_sync(0xffffffffu, chunk, valid - 1);
             __syncwarp();
             Nonzero a = nonzeros[0];
 #pragma unroll 1
@@ -316,7 +316,7 @@ __device__ __forceinline__ bool write(const Packed &p, const Sum *sums, u64 tile
     bool hole = false;
     for (u32 n = lane; n < width; n += 32) {
         const bool doubled = n < 32 * DOUBLED;
-        const Sum sum = doubled ? S::add(sums[n], sums[second_place(n)]) : sums[n];
+        const Sum sum = doubled ? S::add(sums[n], sums[second_position(n)]) : sums[n];
         if (g.c.indices != nullptr) g.c.indices[to + n] = (Index)(first + n);
         g.c.values[to + n] = Narrow<Value>::from(S::scale(alpha, sum));
         hole |= is_nothing(sum);
@@ -347,8 +347,8 @@ __device__ __forceinline__ void sum_rows(const Packed &p, Shared &s, u32 warp, u
                 });
         }
         walk.begin += chunks;
-        walk.kept = walk.begin;
-        if constexpr (RING > 0) walk.go(walk.begin, walk.begin);
+        walk.oldest = walk.begin;
+        if constexpr (RING > 0) walk.advance(walk.begin, walk.begin);
         if (i >= g.count) return;
         hole |= write(p, sums, item.tile, row, lane);
         __syncwarp();
@@ -369,7 +369,7 @@ extern "C" __global__ void __launch_bounds__(32 * (WARPS + 1)) full(const Packed
     }
     for (u32 n = threadIdx.x; n < 64 * IN_FLIGHT; n += blockDim.x) {
         s.ring[EMPTY + n / 64].values[n % 64] = Sum();
-        s.ring[EMPTY + n / 64].places[n % 64] = (u16)((PLACES + n / 2 % 32) * sizeof(Sum));
+        s.ring[EMPTY + n / 64].positions[n % 64] = (u16)((POSITIONS + n / 2 % 32) * sizeof(Sum));
     }
     if (threadIdx.x < CHUNKS) {
         ptx::begin_phases(s.full + threadIdx.x, 1);

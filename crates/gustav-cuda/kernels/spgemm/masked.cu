@@ -54,6 +54,6 @@ extern "C" __global__ void __launch_bounds__(SHARING) shared(const Arguments g) 
     tasks::take_by_ctas(g, memory);
 }
 
-extern "C" __global__ void __launch_bounds__(BLOCK) keep_8(const Arguments g) { kept::met<8>(g); }
-extern "C" __global__ void __launch_bounds__(BLOCK) keep_32(const Arguments g) { kept::met<32>(g); }
-extern "C" __global__ void __launch_bounds__(BLOCK) find(const Arguments g) { kept::found(g); }
+extern "C" __global__ void __launch_bounds__(BLOCK) keep_8(const Arguments g) { entries::keep<8>(g); }
+extern "C" __global__ void __launch_bounds__(BLOCK) keep_32(const Arguments g) { entries::keep<32>(g); }
+extern "C" __global__ void __launch_bounds__(BLOCK) find(const Arguments g) { entries::find(g); }

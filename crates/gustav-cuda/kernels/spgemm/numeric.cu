@@ -96,8 +96,8 @@ __device__ void rank_by_bucket(Entries<MOST / GROUP> &own, u32 size, u32 *spare,
     }
 }
 
-// Rows of at most MOST entries, in tables of at most 2^PLACES > 2 * MOST words.
-template <int GROUP, int PLACES, int MOST>
+// Rows of at most MOST entries, in tables of at most 2^LOG_SLOTS > 2 * MOST words.
+template <int GROUP, int LOG_SLOTS, int MOST>
 __device__ void sum_in_table(const Arguments &g) {
     constexpr u32 GROUPS = GROUP > BLOCK ? 1 : BLOCK / GROUP, WIDTH = GROUP < 32 ? GROUP : 32;
     constexpr u32 MANY = MOST / GROUP;
@@ -106,16 +106,16 @@ __device__ void sum_in_table(const Arguments &g) {
     const u64 i = (u64)blockIdx.x * GROUPS + group;
     const bool here = i < g.count;
     u64 *words = (u64 *)shared_memory + group * MOST;
-    Sum *sums = (Sum *)((u64 *)shared_memory + GROUPS * MOST) + ((u64)group << PLACES);
-    u32 *keys = (u32 *)((Sum *)((u64 *)shared_memory + GROUPS * MOST) + ((u64)GROUPS << PLACES)) +
-                group * ((1u << PLACES) + 2);
+    Sum *sums = (Sum *)((u64 *)shared_memory + GROUPS * MOST) + ((u64)group << LOG_SLOTS);
+    u32 *keys = (u32 *)((Sum *)((u64 *)shared_memory + GROUPS * MOST) + ((u64)GROUPS << LOG_SLOTS)) +
+                group * ((1u << LOG_SLOTS) + 2);
     const u32 row = here ? row_of(g, i) : 0;
     const u64 base = g.c.offsets[row], begin = g.a.offsets[row];
     const u32 size = here ? (u32)(g.c.offsets[row + 1] - base) : 0;
     const u32 count = here ? (u32)(g.a.offsets[row + 1] - begin) : 0;
     const u32 least = max(log2_of(WIDTH), size == 0 ? 0 : 32 - __clz(2 * size - 1));
-    const u32 places = largest_of_groups<GROUP>(least);
-    for (u32 at = thread; at < 1u << places; at += GROUP) {
+    const u32 log_slots = largest_of_groups<GROUP>(least);
+    for (u32 at = thread; at < 1u << log_slots; at += GROUP) {
         keys[at] = table::EMPTY;
         sums[at] = S::zero();
     }
@@ -124,24 +124,24 @@ __device__ void sum_in_table(const Arguments &g) {
     const u32 lanes = log_lanes<GROUP>(here ? products_of(g, row) : 0, count);
     each_product<GROUP, true>(g, begin, count, thread, lanes, [&](u32 c, Sum a, Value b) {
         bool added;
-        const u32 at = table::find(keys, places, c, added);
+        const u32 at = table::find(keys, log_slots, c, added);
         combine::into<S>(sums + at, product(a, b));
     });
     sync_group<GROUP>();
     // Collect the used slots: column in the high word, slot in the low one.
     const u32 first = threadIdx.x % 32 / WIDTH * WIDTH;
-    u32 place = 0;
-    for (u32 at = thread; at < 1u << places; at += GROUP) {
+    u32 position = 0;
+    for (u32 at = thread; at < 1u << log_slots; at += GROUP) {
         const u32 key = keys[at];
         const u32 taken = __ballot_sync(0xffffffffu, key != table::EMPTY) >> first;
         const u32 mine = WIDTH == 32 ? taken : taken & ((1u << (WIDTH & 31)) - 1);
         if constexpr (GROUP > 32) {
-            if (lane == 0 && mine != 0) place = atomicAdd(filled + group, (u32)__popc(mine));
-            place = __shfl_sync(0xffffffffu, place, 0);
+            if (lane == 0 && mine != 0) position = atomicAdd(filled + group, (u32)__popc(mine));
+            position = __shfl_sync(0xffffffffu, position, 0);
         }
         if (key != table::EMPTY)
-            words[place + __popc(mine & ((1u << lane) - 1))] = (u64)key << 32 | at;
-        place += __popc(mine);
+            words[position + __popc(mine & ((1u << lane) - 1))] = (u64)key << 32 | at;
+        position += __popc(mine);
     }
     sync_group<GROUP>();
     const u32 most = GROUP > 32 ? MOST : largest_of_groups<GROUP>(size);
@@ -257,10 +257,10 @@ __device__ u32 rank(Bits *bits, u32 words, u32 thread, Index first, Index *to) {
         if (__ballot_sync(0xffffffffu, mask != 0) == 0) continue;
         const u32 own = __popc(mask);
         const u32 up_to = warp::sum_up_to(own);
-        u32 place = before + up_to - own;
-        if (at + lane < end) bits[at + lane].before = place;
+        u32 position = before + up_to - own;
+        if (at + lane < end) bits[at + lane].before = position;
         const Index column = first + (at + lane) * 32;
-        for (; mask != 0; mask &= mask - 1) to[place++] = column + (__ffs(mask) - 1);
+        for (; mask != 0; mask &= mask - 1) to[position++] = column + (__ffs(mask) - 1);
         before += __shfl_sync(0xffffffffu, up_to, 31);
     }
     return WARPS > 1 ? total : before;
@@ -300,7 +300,7 @@ __device__ void sum_by_rank(const Arguments &g) {
             const u32 fits = min(size - from, g.entries);
             for (u32 at = thread; at < fits; at += GROUP) sums[at] = S::zero();
             sync_group<GROUP>();
-            const auto place_of = [&](u32 c) {
+            const auto slot_of = [&](u32 c) {
                 const u32 at = c - (u32)first;
                 if (at >= span) return fits;
                 const Bits word = bits[at / 32];
@@ -310,15 +310,15 @@ __device__ void sum_by_rank(const Arguments &g) {
                 each_product<GROUP, true>(
                     g, begin, count, thread, 5,
                     [&](u32 c, Sum a, Value b) {
-                        const u32 place = place_of(c);
-                        if (place < fits) sums[place] = S::mul_add(a, widen(b), sums[place]);
+                        const u32 slot = slot_of(c);
+                        if (slot < fits) sums[slot] = S::mul_add(a, widen(b), sums[slot]);
                     },
                     [] { __syncwarp(); });
             } else {
                 each_product<GROUP, true>(
                     g, begin, count, thread, lanes, [&](u32 c, Sum a, Value b) {
-                        const u32 place = place_of(c);
-                        if (place < fits) combine::into<S>(sums + place, product(a, b));
+                        const u32 slot = slot_of(c);
+                        if (slot < fits) combine::into<S>(sums + slot, product(a, b));
                     });
             }
             sync_group<GROUP>();
@@ -393,7 +393,7 @@ __device__ void sum_in_chunks(const Arguments &g) {
 template <int GROUP>
 __device__ void sum_densely(const Arguments &g) {
     constexpr u32 WARPS = GROUP / 32, BATCH = 32;
-    __shared__ u32 shares[WARPS], lengths[BATCH];
+    __shared__ u32 counts[WARPS], lengths[BATCH];
     __shared__ Offset starts[BATCH];
     __shared__ Sum factors[BATCH];
     const u32 thread = threadIdx.x, lane = thread % 32, warp = thread / 32;
@@ -468,19 +468,19 @@ __device__ void sum_densely(const Arguments &g) {
     u32 mine = 0;
     for (u32 at = from / 32 + lane; at < (to + 31) / 32; at += 32) mine += __popc(taken[at]);
     mine = warp::sum(mine);
-    if (lane == 0) shares[warp] = mine;
+    if (lane == 0) counts[warp] = mine;
     __syncthreads();
-    u64 place = base;
-    for (u32 w = 0; w < warp; ++w) place += shares[w];
+    u64 position = base;
+    for (u32 w = 0; w < warp; ++w) position += counts[w];
     for (u32 start = from; start < to; start += 32) {
         const u32 at = start + lane;
         const u32 all = taken[start / 32];
         if (all >> lane & 1) {
-            const u64 mine = place + __popc(all & ((1u << lane) - 1));
+            const u64 mine = position + __popc(all & ((1u << lane) - 1));
             g.c.indices[mine] = (Index)(first + at);
             g.c.values[mine] = finished(alpha, sums[at]);
         }
-        place += __popc(all);
+        position += __popc(all);
     }
 }
 

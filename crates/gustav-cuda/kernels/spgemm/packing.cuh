@@ -1,7 +1,7 @@
 // The kernels that pack B, see spgemm/packed.cuh.
 //
-// A warp packs a row of B in a tile. All entries start in their first places. Banks with too many
-// then move entries to their second places, line by line: as the second places of a line are its
+// A warp packs a row of B in a tile. All entries start in their first positions. Banks with too many
+// then move entries to their second positions, line by line: as the second positions of a line are its
 // first ones rotated, a bank gives and receives at most one entry a line. The result depends on the
 // pattern alone.
 #pragma once
@@ -35,7 +35,7 @@ __device__ __forceinline__ u32 count(u32 bits) { return __popc(bits); }
 __device__ __forceinline__ u32 count(u64 bits) { return __popcll(bits); }
 
 // The entries of a bank, one bank a lane: the lines with an entry in the first and in the second
-// place.
+// position.
 struct Bank {
     Bits first, second;
     u32 load;
@@ -56,8 +56,8 @@ __device__ __forceinline__ void balance(Bank &bank, u32 most) {
             const u32 rotation = turn_of(line);
             const bool first = bank.first >> line & 1, second = bank.second >> line & 1;
             const u32 word = bank.load | (u32)first << 16 | (u32)second << 17;
-            // Entries with their first place in this bank have the second one in bank `there`;
-            // those with their second place here have the first one in bank `behind`.
+            // Entries with their first position in this bank have the second one in bank `there`;
+            // those with their second position here have the first one in bank `behind`.
             const u32 there = __shfl_sync(0xffffffffu, word, lane + rotation);
             const u32 behind = __shfl_sync(0xffffffffu, word, lane - rotation);
             const u32 load_there = there & 0xffff, load_behind = behind & 0xffff;
@@ -114,7 +114,7 @@ extern "C" __global__ void __launch_bounds__(32 * packing::WARPS) bounds(const P
 
 // The first pair of every row of B in a tile, by one CTA, and the number of chunks of the tile:
 // NONE if the columns of a row do not increase.
-extern "C" __global__ void __launch_bounds__(1024) places(const Packed p) {
+extern "C" __global__ void __launch_bounds__(1024) positions(const Packed p) {
     const u64 rows = p.arguments.rows_b;
     for (u64 tile = blockIdx.x; tile < p.tiles; tile += gridDim.x) {
         const u32 *const from = p.bounds + tile * rows, *const to = from + rows;
@@ -185,10 +185,10 @@ extern "C" __global__ void __launch_bounds__(32 * packing::WARPS) pack(const Pac
         const u32 segment = p.segments[at_segment], slots = segment % 64 * 64;
         const u64 first = (u64)p.chunks[tile] * CHUNK + (segment >> 6);
         const auto column_of = [&](u32 at) { return (u32)(g.b.indices[at] - tile * COLUMNS); };
-        const auto put = [&](u32 slot, u32 place, u32 source) {
+        const auto put = [&](u32 slot, u32 position, u32 source) {
             const u64 pair = first + slot / 64;
             const u32 at = slot % 32 * 2 + slot / 32 % 2;
-            p.pairs[pair].places[at] = (u16)(place * sizeof(Sum));
+            p.pairs[pair].positions[at] = (u16)(position * sizeof(Sum));
             if (p.sources != nullptr)
                 p.sources[pair * 64 + at] = (u16)source;
             else
@@ -211,7 +211,7 @@ extern "C" __global__ void __launch_bounds__(32 * packing::WARPS) pack(const Pac
         if (even) {
             // One bank a lane.
             for (u32 n = bank.load; n < slots / 32; ++n)
-                put(n * 32 + lane, PLACES + lane, NO_SOURCE);
+                put(n * 32 + lane, POSITIONS + lane, NO_SOURCE);
         } else {
             // First those n that all banks have, then alternately many and few entries, which
             // together fill a group.
@@ -225,13 +225,13 @@ extern "C" __global__ void __launch_bounds__(32 * packing::WARPS) pack(const Pac
                 sum += __popc(mask);
             }
             for (u32 slot = entries + lane; slot < slots; slot += 32)
-                put(slot, PLACES + slot % 32, NO_SOURCE);
+                put(slot, POSITIONS + slot % 32, NO_SOURCE);
         }
         __syncwarp();
         for (u32 at = from + lane; at < to; at += 32) {
             const u32 column = column_of(at), line = column / 32;
             const Bits below = ((Bits)1 << line) - 1;
-            const u32 other = second_place(column) % 32;
+            const u32 other = second_position(column) % 32;
             const bool moved = seconds[warp][other] >> line & 1;
             const u32 own = moved ? other : column % 32;
             const u32 n = moved ? packing::count(firsts[warp][own]) +
@@ -239,7 +239,7 @@ extern "C" __global__ void __launch_bounds__(32 * packing::WARPS) pack(const Pac
                                 : packing::count(firsts[warp][own] & below);
             const u32 slot = even ? n * 32 + own
                                   : before[warp][n] + __popc(banks[warp][n] & ((1u << own) - 1));
-            put(slot, moved ? second_place(column) : column, at - from);
+            put(slot, moved ? second_position(column) : column, at - from);
         }
         __syncwarp();
     }

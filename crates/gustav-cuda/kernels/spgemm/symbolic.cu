@@ -58,14 +58,14 @@ __device__ void count_in_table(const Arguments &g) {
     const u64 begin = g.a.offsets[row];
     const u32 count = here ? (u32)(g.a.offsets[row + 1] - begin) : 0;
     const u32 least = max(log2_of(GROUP), 32 - __clz(2 * products - 1));
-    const u32 places = largest_of_groups<GROUP>(least);
-    for (u32 at = thread; at < 1u << places; at += GROUP) keys[at] = table::EMPTY;
+    const u32 log_slots = largest_of_groups<GROUP>(least);
+    for (u32 at = thread; at < 1u << log_slots; at += GROUP) keys[at] = table::EMPTY;
     sync_group<GROUP>();
     u32 found = 0;
     const u32 lanes = log_lanes<GROUP>(products, count);
     each_product<GROUP, false>(g, begin, count, thread, lanes, [&](u32 c, Sum, Value) {
         bool added;
-        table::find(keys, places, c, added);
+        table::find(keys, log_slots, c, added);
         found += added;
     });
     found = sum_of<GROUP>(found);

@@ -70,9 +70,9 @@ struct Chunk {
     }
 };
 
-// Prefetches a run of A into L2: a group loads one chunk ahead, which is not enough where few groups have
+// Prefetches a segment of A into L2: a group loads one chunk ahead, which is not enough where few groups have
 // long runs and memory is far.
-__device__ __forceinline__ void prefetch_run(const Operands &args, Position first, Position last) {
+__device__ __forceinline__ void prefetch_segment(const Operands &args, Position first, Position last) {
     if (last - first <= 2 * CHUNK * SUBGROUPS) return;
     const u64 count = last - first;
     ptx::prefetch(args.indices + first, count * sizeof(Index), threadIdx.x % GROUP, GROUP);

@@ -24,7 +24,7 @@
 #include "spmm/segments_per_group.cuh"
 
 constexpr int STAGES = GUSTAV_STAGES;  // chunks of rows of B in the pipeline through shared memory
-constexpr bool EARLY = GUSTAV_EARLY;  // prefetch the segment's part of A
+constexpr bool PREFETCH_A = GUSTAV_PREFETCH_A;  // prefetch the segment's part of A
 constexpr bool LIST = GUSTAV_LIST;
 constexpr bool SEVERAL = GUSTAV_SEVERAL;  // whether a group takes several segments, one after another
 constexpr bool ORDERED = GUSTAV_ORDERED;  // whole rows in the order of a list
@@ -214,7 +214,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT / BLOCK)
     }
     __shared__ Stage stage[STAGED ? DEPTH * CHUNK * TILES * BLOCK : 1];
     const Segment s = segment(args, (u64)blockIdx.x * (BLOCK / GROUP) + threadIdx.x / GROUP);
-    if (EARLY && blockIdx.y == 0) prefetch_run(args.operands, s.first, s.last);
+    if (PREFETCH_A && blockIdx.y == 0) prefetch_segment(args.operands, s.first, s.last);
     const int sub = threadIdx.x % GROUP / LANES;
     const u64 lane = threadIdx.x % LANES * VECTOR;
     const auto take = [&](u64 panel) {

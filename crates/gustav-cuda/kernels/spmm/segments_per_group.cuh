@@ -15,7 +15,7 @@
 // Nonzeros whose rows of B are loaded together, and the number that the lanes of a group hold, a multiple of that.
 constexpr int IN_FLIGHT = GUSTAV_IN_FLIGHT < LANES ? GUSTAV_IN_FLIGHT : LANES;
 constexpr int BATCH = LANES / IN_FLIGHT * IN_FLIGHT;
-constexpr bool FETCH = GUSTAV_FETCH;   // prefetch the row of B of a segment's last nonzero to L2
+constexpr bool PREFETCH_B = GUSTAV_PREFETCH_B;   // prefetch the row of B of a segment's last nonzero to L2
 
 // A lane's nonzero.
 struct Held {
@@ -34,7 +34,7 @@ __device__ __forceinline__ Held hold(const Operands &args, Position position, Po
 
 // Prefetches the row of B of the last nonzero: if neighbouring rows of A read neighbouring rows of B, it is the only
 // one that is not in a cache yet.
-__device__ __forceinline__ void fetch_last(const Operands &args, const Held &held, u64 count,
+__device__ __forceinline__ void prefetch_last(const Operands &args, const Held &held, u64 count,
                                            u32 panel) {
     const u64 last = count < BATCH ? count : BATCH;
     if (threadIdx.x % LANES + 1 != last) return;
@@ -120,7 +120,7 @@ __device__ __forceinline__ void sum_segments(const Operands &args, Position base
     for (u32 k = 0; k < count; ++k) {
         const auto later = at(k + 2);
         const Held coming = hold(args, next.first + threadIdx.x % LANES, next.last);
-        if (FETCH) fetch_last(args, coming, next.last - next.first, panel);
+        if (PREFETCH_B) prefetch_last(args, coming, next.last - next.first, panel);
         Sum sum[TILES][VECTOR];
         clear(sum);
         sum_held(args, b, span, now.first, now.last, held, sum);

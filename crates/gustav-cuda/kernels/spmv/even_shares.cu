@@ -40,9 +40,9 @@ constexpr u32 ALL = 0xffffffffu;
 // Consecutive nonzeros of A in one aligned load.
 constexpr int CHUNK = 4;
 constexpr int CHUNKS = ITEMS / CHUNK;
-constexpr int PLACES = THREADS * ITEMS;
+constexpr int CAPACITY = THREADS * ITEMS;
 // Items of a partition: few enough that its nonzeros fit, wherever the first one is in its chunk.
-constexpr Position WORK = PLACES - CHUNK;
+constexpr Position WORK = CAPACITY - CHUNK;
 static_assert(THREADS % WARP == 0, "whole warps");
 static_assert(ITEMS % CHUNK == 0 && ITEMS <= WARP && (ITEMS & (ITEMS - 1)) == 0,
               "whole chunks, and a thread's bits are in one word");
@@ -171,8 +171,8 @@ __device__ __forceinline__ Accum carried(const Accum (&open)[WARPS], const bool 
 extern "C" __global__ void __launch_bounds__(THREADS, GUSTAV_RESIDENT / THREADS)
     even_shares(const __grid_constant__ Arguments args) {
     ptx::wait_for_prerequisites();
-    __shared__ Accum sums[PLACES];
-    __shared__ u32 ends[PLACES / 32];
+    __shared__ Accum sums[CAPACITY];
+    __shared__ u32 ends[CAPACITY / 32];
     __shared__ Accum open[WARPS];
     __shared__ bool closes[WARPS];
     __shared__ Position found[2];
@@ -214,7 +214,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, GUSTAV_RESIDENT / THREADS)
     Position tail_begin = 0, tail_end = 0;
     if (to.begun && warp == WARPS - 1)
         tail_begin = __ldg(args.offsets + to.row), tail_end = __ldg(args.offsets + to.row + 1);
-    if (thread < PLACES / 32) ends[thread] = 0;
+    if (thread < CAPACITY / 32) ends[thread] = 0;
     __syncthreads();
 
     tile::Pack<Value, 1> x[ITEMS];

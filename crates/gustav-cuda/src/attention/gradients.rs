@@ -17,9 +17,9 @@ use crate::jit::source::bits;
 use crate::matrix::{DeviceDense, DevicePattern, DeviceValues, HeldPattern};
 use crate::schedule::pattern::Pattern;
 
-/// A plan for the gradients of [`AttentionPlan`](super::AttentionPlan), given that of O. It makes the weights again
-/// from the scores and holds one value for every head and row, nothing of the size of the nonzeros but the transposed
-/// pattern, which all plans of the pattern share.
+/// A plan for the gradients of [`AttentionPlan`](super::AttentionPlan), given that of O. It makes
+/// the weights again from the scores and holds one value for every head and row, nothing of the
+/// size of the nonzeros but the transposed pattern, which all plans of the pattern share.
 pub struct AttentionGradientsPlan<T: Scalar> {
     device: Device,
     problem: Problem,
@@ -53,7 +53,7 @@ pub struct AttentionInputs<'a, T: Scalar> {
     pub v: &'a DeviceDense<T>,
     /// O, as the product left it.
     pub o: &'a DeviceDense<T>,
-    /// What [`AttentionCall::lse`](super::AttentionCall::lse) kept.
+    /// What [`AttentionCall::lse`](super::AttentionCall::lse) stored.
     pub lse: &'a DeviceBuffer<T::Accum>,
     /// The gradient with respect to O.
     pub of_o: &'a DeviceDense<T>,
@@ -75,7 +75,8 @@ impl<T: Scalar> AttentionGradientsPlan<T> {
     ///
     /// # Errors
     /// As [`AttentionPlan::new`](super::AttentionPlan::new), and
-    /// [`Error::Overflow`](gustav_core::Error::Overflow) when a row of the pattern is no column index.
+    /// [`Error::Overflow`](gustav_core::Error::Overflow) when a row of the pattern is no column
+    /// index.
     pub fn new<I: Index, O: Index>(
         pattern: &DevicePattern<I, O>,
         problem: &Problem,
@@ -118,13 +119,14 @@ impl<T: Scalar> AttentionGradientsPlan<T> {
         rows.bytes() + columns.bytes() + delta.bytes() + transposed.bytes
     }
 
-    /// Queues the gradients, as `call` says, whose scale and bias are those of the product; neither allocates nor
-    /// waits, except that operands less aligned than packed ones, and the first bias, compile their kernels at first
-    /// sight.
+    /// Queues the gradients, as `call` says, whose scale and bias are those of the product; neither
+    /// allocates nor waits, except that operands less aligned than packed ones, and the first bias,
+    /// compile their kernels at first sight.
     ///
     /// # Errors
     /// As [`AttentionPlan::execute`](super::AttentionPlan::execute), and
-    /// [`Error::Unsupported`](gustav_core::Error::Unsupported) for the gradient of a bias that several heads share in 16 bits.
+    /// [`Error::Unsupported`](gustav_core::Error::Unsupported) for the gradient of a bias that
+    /// several heads share in 16 bits.
     pub fn execute<'v>(
         &mut self,
         inputs: AttentionInputs<'_, T>,
@@ -220,8 +222,9 @@ impl<T: Scalar> AttentionGradientsPlan<T> {
         if let Some((to, _)) = &of_bias {
             uses.write(to)?;
         }
-        // SAFETY: shapes, distances and lengths were checked against the buffers, which wait for the stream when they
-        // are freed; the patterns are the plan's own; the second pass reads what the first wrote before it on the stream.
+        // SAFETY: shapes, distances and lengths were checked against the buffers, which wait for
+        // the stream when they are freed; the patterns are the plan's own; the second pass reads
+        // what the first wrote before it on the stream.
         unsafe {
             if p.rows > 0 {
                 rows.launch(device, stream, &by_rows)?;

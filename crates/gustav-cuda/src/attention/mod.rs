@@ -1,5 +1,5 @@
-//! Attention on the device: O = softmax(scale·Q·Kᵀ + bias)·V over the nonzeros of every row of a pattern, and its
-//! gradients.
+//! Attention on the device: O = softmax(scale·Q·Kᵀ + bias)·V over the nonzeros of every row of a
+//! pattern, and its gradients.
 
 mod catalog;
 mod gradients;

@@ -1,6 +1,6 @@
 //! What executions of an attention are given, and whether it fits.
 
-use gustav_core::{Batch, Error, HeadValues, Layout, Problem, Result, Scalar, validate};
+use gustav_core::{Batch, Error, HeadValues, Layout, Problem, Result, Scalar, Strides, validate};
 
 use super::segmented::Matrix;
 use crate::device::order::Uses;
@@ -24,8 +24,8 @@ pub struct AttentionCall<'a, T: Scalar> {
     pub(super) lse: Option<&'a mut DeviceBuffer<T::Accum>>,
 }
 
-/// Options of one execution of an [`AttentionGradientsPlan`](super::AttentionGradientsPlan): those of the
-/// execution whose gradients they are.
+/// Options of one execution of an [`AttentionGradientsPlan`](super::AttentionGradientsPlan): those
+/// of the execution whose gradients they are.
 #[derive(Debug)]
 pub struct AttentionGradientsCall<'a, T: Scalar> {
     pub(super) options: CallOptions<'a, T>,
@@ -104,8 +104,8 @@ call!(AttentionCall { lse });
 call!(AttentionGradientsCall { of_bias });
 
 impl<'a, T: Scalar> AttentionCall<'a, T> {
-    /// Keeps what gradients need: for every head and row, `[head · rows + row]`, the logarithm of the sum of
-    /// the exponentials of the scores; −∞ for a row without any.
+    /// Keeps what gradients need: for every head and row, `[head · rows + row]`, the logarithm of
+    /// the sum of the exponentials of the scores; −∞ for a row without any.
     #[must_use]
     pub fn lse(mut self, lse: &'a mut DeviceBuffer<T::Accum>) -> Self {
         self.lse = Some(lse);
@@ -139,9 +139,7 @@ impl Checked<'_> {
     ) -> Result<Matrix> {
         let (op, count) = (self.problem.operation.name(), self.problem.batch);
         let batch = Batch { op, name, count, rows, columns, layout: Layout::RowMajor };
-        let ld = m.leading_dimension();
-        let head = batch.distance((m.nrows(), m.ncols()), m.layout(), ld)?;
-        m.check_length()?;
+        let Strides { matrix: head, line: ld } = checks::strides(&batch, m)?;
         checks::on(self.device, name, m.data())?;
         Ok(Matrix { address: m.data().address(), row: ld as u64, head: head as u64 })
     }
@@ -167,8 +165,8 @@ impl Checked<'_> {
         Ok((values.address(), order.strides(batch, nnz)))
     }
 
-    /// No result overlaps an input, the pattern or another result; all are given as names and ranges of
-    /// addresses.
+    /// No result overlaps an input, the pattern or another result; all are given as names and
+    /// ranges of addresses.
     pub(super) fn apart(&self, results: &[Range], inputs: &[Range]) -> Result<()> {
         let pattern = self.pattern;
         let offsets = (pattern.nrows + 1) * pattern.offset_type.bytes();

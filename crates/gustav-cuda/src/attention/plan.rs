@@ -26,8 +26,8 @@ pub struct Options {
 
 /// A plan for O = softmax(scale·Q·Kᵀ + bias)·V over the rows of one pattern, which it holds.
 ///
-/// Results are the same to the bit from run to run for operands of the same alignment. A plan may be sent to
-/// another thread. Several plans may be executed at once, on one stream or on several.
+/// Results are the same to the bit from run to run for operands of the same alignment. A plan may
+/// be sent to another thread. Several plans may be executed at once, on one stream or on several.
 pub struct AttentionPlan<T: Scalar> {
     device: Device,
     problem: Problem,
@@ -45,9 +45,10 @@ impl<T: Scalar> AttentionPlan<T> {
     /// Prepares the product at `pattern`. The plan sets the types of `problem`.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] for integers, no columns, more than 256 of a head and other algorithms,
-    /// [`Error::Pattern`] when `problem` was made for another shape or number of nonzeros,
-    /// [`Error::OutOfMemory`], [`Error::NoDevice`] when the run-time compiler is missing, [`Error::Device`].
+    /// [`Error::Unsupported`] for integers, no columns, more than 256 of a head and other
+    /// algorithms, [`Error::Pattern`] when `problem` was made for another shape or number of
+    /// nonzeros, [`Error::OutOfMemory`], [`Error::NoDevice`] when the run-time compiler is missing,
+    /// [`Error::Device`].
     pub fn new<I: Index, O: Index>(
         pattern: &DevicePattern<I, O>,
         problem: &Problem,
@@ -74,16 +75,16 @@ impl<T: Scalar> AttentionPlan<T> {
         graph::lock(&self.work).method.pass.bytes()
     }
 
-    /// Queues O, as `call` says; neither allocates nor waits, except that operands less aligned than packed ones,
-    /// and the first bias, compile their kernel at first sight.
+    /// Queues O, as `call` says; neither allocates nor waits, except that operands less aligned
+    /// than packed ones, and the first bias, compile their kernel at first sight.
     ///
-    /// The work is ordered after earlier work of other streams on the operands, and after earlier executions of
-    /// this plan.
+    /// The work is ordered after earlier work of other streams on the operands, and after earlier
+    /// executions of this plan.
     ///
     /// # Errors
-    /// [`Error::Shape`] when a matrix does not fit, [`Error::Length`] when elements or values are missing,
-    /// [`Error::Pattern`] for a bias of another pattern, [`Error::Argument`] when a result overlaps an operand or
-    /// an operand is on another device, [`Error::Device`].
+    /// [`Error::Shape`] when a matrix does not fit, [`Error::Length`] when elements or values are
+    /// missing, [`Error::Pattern`] for a bias of another pattern, [`Error::Argument`] when a result
+    /// overlaps an operand or an operand is on another device, [`Error::Device`].
     pub fn execute<'v>(
         &mut self,
         q: &DeviceDense<T>,
@@ -135,8 +136,8 @@ impl<T: Scalar> AttentionPlan<T> {
         if let Some(lse) = &lse {
             uses.write(lse)?;
         }
-        // SAFETY: shapes, distances and lengths were checked against the buffers, which wait for the stream when they
-        // are freed; the pattern is the plan's own.
+        // SAFETY: shapes, distances and lengths were checked against the buffers, which wait for
+        // the stream when they are freed; the pattern is the plan's own.
         unsafe { pass.launch(device, stream, &operands) }
     }
 }

@@ -1,5 +1,5 @@
-//! `segmented`: rows cut into segments, one group of lanes a segment, two gathered rows for every nonzero. See
-//! `kernels/attention/segmented.cu`.
+//! `segmented`: rows cut into segments, one group of lanes a segment, two gathered rows for every
+//! nonzero. See `kernels/attention/segmented.cu`.
 
 use gustav_core::{DType, IndexType, Operation, Problem, Result};
 
@@ -37,7 +37,8 @@ pub(super) fn configs(problem: &Problem) -> Vec<Config> {
 
 // Rows of a window of the list, in which they go by length, and nonzeros of those at its head.
 const WINDOW: u32 = 256;
-// A part of a cut row has at most a group's share of all nonzeros over this: the last groups should not wait for it.
+// A part of a cut row has at most a group's share of all nonzeros over this: the last groups should
+// not wait for it.
 const SHARE: f64 = 1.5;
 // Powers of two between which rows are cut: shorter parts cost more to merge than they balance.
 const LEAST: u64 = 64;
@@ -150,8 +151,8 @@ impl Variant {
         }
     }
 
-    /// Threads of a multiprocessor that the registers of a kernel must allow: as many as rows in flight and
-    /// sums leave.
+    /// Threads of a multiprocessor that the registers of a kernel must allow: as many as rows in
+    /// flight and sums leave.
     fn resident(&self) -> u32 {
         let words = |bytes: usize| (self.vector * bytes as u32).div_ceil(4);
         let row = words(self.dtype.bytes()) * (self.left + self.right);
@@ -232,7 +233,8 @@ parameter_block! {
         bias_gradient: *mut Value,
         gradient_head: u64,
         gradient_nonzero: u64,
-        /// Logarithms of the sums of exponentials, of every head and row; null when FORWARD need not keep them.
+        /// Logarithms of the sums of exponentials, of every head and row; null when FORWARD need
+        /// not keep them.
         lse: *mut Accum,
         delta: *mut Accum,
         partials: *mut Accum,
@@ -363,8 +365,8 @@ impl Prepared {
     /// Queues the pass.
     ///
     /// # Safety
-    /// The addresses in `operands` are valid until the stream has done the work, and the pattern is the one that
-    /// this was prepared for.
+    /// The addresses in `operands` are valid until the stream has done the work, and the pattern is
+    /// the one that this was prepared for.
     pub(crate) unsafe fn launch(
         &mut self,
         device: &Device,

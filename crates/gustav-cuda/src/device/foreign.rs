@@ -1,4 +1,5 @@
-//! Beside other libraries in one process: the device that is current for a thread, and graphs that others capture.
+//! Beside other libraries in one process: the device that is current for a thread, and graphs that
+//! others capture.
 
 use std::any::Any;
 use std::ffi::c_void;
@@ -10,8 +11,8 @@ use gustav_core::Result;
 use super::driver::Checked;
 use super::stream::Stream;
 
-/// The context that is current for this thread, which is so again when this is dropped. For functions that other
-/// libraries of the process, which count on it, call.
+/// The context that is current for this thread, which is so again when this is dropped. For
+/// functions that other libraries of the process, which count on it, call.
 pub struct KeptContext(Option<sys::CUcontext>);
 
 impl KeptContext {
@@ -35,25 +36,26 @@ impl Drop for KeptContext {
     }
 }
 
-/// What graphs held that are gone. The driver calls back in a thread in which none of its functions may be called, so
-/// that it is dropped later.
-static GONE: Mutex<Vec<Box<dyn Any + Send>>> = Mutex::new(Vec::new());
+/// What graphs held that have been destroyed. The driver calls back in a thread in which none of
+/// its functions may be called, so that it is dropped later.
+static RELEASED: Mutex<Vec<Box<dyn Any + Send>>> = Mutex::new(Vec::new());
 
-/// Drops what graphs of others held that are gone.
+/// Drops what graphs of others held that have been destroyed.
 pub fn drop_of_graphs() {
-    let gone = std::mem::take(&mut *GONE.lock().unwrap_or_else(PoisonError::into_inner));
-    drop(gone);
+    let released = std::mem::take(&mut *RELEASED.lock().unwrap_or_else(PoisonError::into_inner));
+    drop(released);
 }
 
-unsafe extern "C" fn is_gone(object: *mut c_void) {
+unsafe extern "C" fn release(object: *mut c_void) {
     // SAFETY: made by `keep_for_capture`, and the driver calls once.
     let object = unsafe { Box::from_raw(object.cast::<Box<dyn Any + Send>>()) };
-    GONE.lock().unwrap_or_else(PoisonError::into_inner).push(*object);
+    RELEASED.lock().unwrap_or_else(PoisonError::into_inner).push(*object);
 }
 
 impl Stream {
-    /// Lets the graph that somebody captures from this stream hold `object` as long as the graph can be launched,
-    /// so that what its work uses stays alive. Nothing where the stream is not being captured.
+    /// Lets the graph that somebody captures from this stream hold `object` as long as the graph
+    /// can be launched, so that what its work uses stays alive. Nothing where the stream is not
+    /// being captured.
     ///
     /// # Errors
     /// [`Error::Device`](gustav_core::Error::Device).
@@ -68,7 +70,7 @@ impl Stream {
         let flags = sys::CUuserObject_flags::CU_USER_OBJECT_NO_DESTRUCTOR_SYNC as u32;
         // SAFETY: the callback takes the object back, once.
         let made =
-            unsafe { sys::cuUserObjectCreate(&mut held, object.cast(), Some(is_gone), 1, flags) };
+            unsafe { sys::cuUserObjectCreate(&mut held, object.cast(), Some(release), 1, flags) };
         if let Err(e) = made.result().during("keeping memory for a graph") {
             // SAFETY: nobody else has it.
             drop(unsafe { Box::from_raw(object) });
@@ -85,7 +87,8 @@ impl Stream {
     fn captured_graph(&self) -> Result<sys::CUgraph> {
         let mut graph = std::ptr::null_mut();
         let mut status = sys::CUstreamCaptureStatus_enum::CU_STREAM_CAPTURE_STATUS_NONE;
-        // SAFETY: the stream is alive; the driver writes the two words whose addresses are not null.
+        // SAFETY: the stream is alive; the driver writes the two words whose addresses are not
+        // null.
         unsafe {
             sys::cuStreamGetCaptureInfo_v3(
                 self.raw().cu_stream(),

@@ -54,7 +54,8 @@ pub(crate) struct Core<M> {
 
 impl<M> Drop for Core<M> {
     fn drop(&mut self) {
-        // All workspaces are freed after the last execution, also those whose uses were not recorded.
+        // All workspaces are freed after the last execution, also those whose uses were not
+        // recorded.
         let _ = self.order.end();
     }
 }

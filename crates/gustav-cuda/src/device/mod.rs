@@ -29,7 +29,8 @@ use pool::keep_freed_memory;
 pub use profile::Profile;
 pub use stream::{Event, Stream};
 
-// The oldest driver that has every function this crate calls; the newest of them is `cuEventElapsedTime_v2`.
+// The oldest driver that has every function this crate calls; the newest of them is
+// `cuEventElapsedTime_v2`.
 const OLDEST_DRIVER: i32 = 12_080;
 
 /// A CUDA device. Clones are the same device.

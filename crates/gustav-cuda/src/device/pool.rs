@@ -9,7 +9,7 @@ use super::driver::Checked;
 type Attribute = sys::CUmemPool_attribute;
 
 // The pool retains freed memory up to the device's memory ÷ this.
-const KEPT_PART: u64 = 16;
+const RETAINED_PART: u64 = 16;
 
 /// Makes the device's pool retain some freed memory over synchronisations, so that new plans need
 /// not map memory again.
@@ -17,7 +17,7 @@ pub(crate) fn keep_freed_memory(device: sys::CUdevice) -> std::result::Result<()
     let mut total = 0usize;
     // SAFETY: the device exists.
     unsafe { sys::cuDeviceTotalMem_v2(&mut total, device).result()? };
-    set(device, Attribute::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, total as u64 / KEPT_PART)
+    set(device, Attribute::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, total as u64 / RETAINED_PART)
 }
 
 fn pool(device: sys::CUdevice) -> std::result::Result<sys::CUmemoryPool, DriverError> {

@@ -77,7 +77,8 @@ impl Stream {
         Self::adopted(device, handle as usize, None)
     }
 
-    /// As [`Stream::from_raw`], of a stream that `holder` keeps: that is dropped with the last clone.
+    /// As [`Stream::from_raw`], of a stream that `holder` keeps: that is dropped with the last
+    /// clone.
     ///
     /// # Safety
     /// As there, and the stream stays valid as long as `holder` is there.
@@ -342,7 +343,8 @@ impl Event {
 impl Drop for Event {
     fn drop(&mut self) {
         if self.context.bind_to_thread().is_ok() {
-            // SAFETY: created once, destroyed once; the driver keeps it alive for work that waits for it.
+            // SAFETY: created once, destroyed once; the driver keeps it alive for work that waits
+            // for it.
             let _ = unsafe { result::event::destroy(self.raw) };
         }
     }

@@ -21,7 +21,8 @@ pub use search::search_in;
 /// 2. in the folders of [`search_in`](super::search_in);
 /// 3. in the CUDA toolkits `$CUDA_HOME`, `$CUDA_PATH` and `/usr/local/cuda`;
 /// 4. in the Python environments `$VIRTUAL_ENV` and `$CONDA_PREFIX`, and in those that contain the
-///    program and the file with this code, as installed by `pip install nvidia-cuda-nvrtc` or by Conda.
+///    program and the file with this code, as installed by `pip install nvidia-cuda-nvrtc` or by
+///    Conda.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Nvrtc;
 

@@ -1,13 +1,15 @@
-//! Parameter blocks: the struct that a kernel takes by value, declared once for the host and for CUDA C++.
+//! Parameter blocks: the struct that a kernel takes by value, declared once for the host and for
+//! CUDA C++.
 //!
-//! `parameter_block!` declares the Rust struct and generates the C++ one as the text of a header, which a
-//! [`Request`](crate::jit::Request) supplies to the compiler. A kernel includes it by its Rust path,
-//! `#include "gustav_cuda::spmm::segmented::Arguments"`. The header asserts the size and the offsets that Rust
-//! gives the struct, so that a kernel with another layout does not compile.
+//! `parameter_block!` declares the Rust struct and generates the C++ one as the text of a header,
+//! which a [`Request`](crate::jit::Request) supplies to the compiler. A kernel includes it by its
+//! Rust path, `#include "gustav_cuda::spmm::segmented::Arguments"`. The header asserts the size and
+//! the offsets that Rust gives the struct, so that a kernel with another layout does not compile.
 
 use std::fmt::Write;
 
-/// A member of a parameter block. The set is closed: numbers, device addresses (`u64` in Rust) and other blocks.
+/// A member of a parameter block. The set is closed: numbers, device addresses (`u64` in Rust) and
+/// other blocks.
 ///
 /// # Safety
 /// `SPELLING` names a C++ type with the size and the alignment of `Self`, for which every bit
@@ -76,9 +78,9 @@ pub(crate) fn header<B: ParameterBlock>(name: &'static str) -> Header {
 
 /// Declares parameter blocks.
 ///
-/// A field is a number (`u32`, `u64`), another block, or a device address, which Rust holds as a `u64`. Addresses
-/// are written like Rust's pointers, `*const T` or `*mut T`, where `T` is a type of the kernel's
-/// source.
+/// A field is a number (`u32`, `u64`), another block, or a device address, which Rust holds as a
+/// `u64`. Addresses are written like Rust's pointers, `*const T` or `*mut T`, where `T` is a type
+/// of the kernel's source.
 macro_rules! parameter_block {
     ($(
         $(#[$attribute:meta])*
@@ -100,7 +102,8 @@ macro_rules! parameter_block {
             ),*
         }
 
-        // SAFETY: `header` declares the struct with the fields in this order, and asserts size and offsets.
+        // SAFETY: `header` declares the struct with the fields in this order, and asserts size and
+        // offsets.
         unsafe impl $crate::jit::parameter_block::Member for $name {
             const SPELLING: &'static str = stringify!($name);
             const HEADER: Option<&'static str> =

@@ -14,7 +14,8 @@ pub(crate) fn semiring(kind: Semiring) -> &'static str {
     }
 }
 
-/// The template that reduces the products of a row: a semiring's, or that of an extremum over plus-times.
+/// The template that reduces the products of a row: a semiring's, or that of an extremum over
+/// plus-times.
 pub(crate) fn reduction(kind: Semiring, extremum: Option<Extremum>) -> &'static str {
     match extremum {
         None => semiring(kind),

@@ -85,8 +85,8 @@ impl Profile {
     /// Checks that products can run on the device, which is number `ordinal`.
     ///
     /// # Errors
-    /// [`Error::NoDevice`](gustav_core::Error::NoDevice) if the device is too old for the kernels, or there is no
-    /// compiler for it.
+    /// [`Error::NoDevice`](gustav_core::Error::NoDevice) if the device is too old for the kernels,
+    /// or there is no compiler for it.
     pub fn check(&self, ordinal: usize) -> Result<()> {
         self.is_new_enough(ordinal)?;
         Nvrtc.version().map(drop)

@@ -16,7 +16,8 @@ pub struct DeviceDense<T> {
 }
 
 impl<T: Scalar> DeviceDense<T> {
-    /// A copy of `m` on `device`, including the values between its lines; packed if these are not borrowed.
+    /// A copy of `m` on `device`, including the values between its lines; packed if these are not
+    /// borrowed.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`], [`Error::Device`].

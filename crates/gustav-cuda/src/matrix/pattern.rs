@@ -52,9 +52,9 @@ impl<I: Index, O: Index> DevicePattern<I, O> {
     ///
     /// # Errors
     /// [`Error::Length`], [`Error::Offsets`] or [`Error::Index`] with the first row or position
-    /// where an invariant of [`Pattern`] fails; [`Error::Argument`] for arrays on two devices, or that a
-    /// [`Graph`](crate::Graph) uses; [`Error::NoDevice`] when the run-time compiler is missing,
-    /// [`Error::Device`].
+    /// where an invariant of [`Pattern`] fails; [`Error::Argument`] for arrays on two devices, or
+    /// that a [`Graph`](crate::Graph) uses; [`Error::NoDevice`] when the run-time compiler is
+    /// missing, [`Error::Device`].
     pub fn new(
         nrows: usize,
         ncols: usize,
@@ -161,7 +161,8 @@ impl<I: Index, O: Index> DevicePattern<I, O> {
         SddmmRequest { pattern: self.clone(), problem }
     }
 
-    /// Describes attention over the nonzeros of every row, Q and K of `columns` columns for each head.
+    /// Describes attention over the nonzeros of every row, Q and K of `columns` columns for each
+    /// head.
     pub fn attention(&self, columns: usize) -> AttentionRequest<Self> {
         let problem = self.problem(Operation::Attention).attention(columns);
         AttentionRequest { pattern: self.clone(), problem }

@@ -22,8 +22,8 @@ parameter_block! {
     struct Arguments {
         offsets: *const Offset,
         indices: *const Index,
-        /// First and last offset, first row whose offset exceeds the next one, first position of an index that is too
-        /// large.
+        /// First and last offset, first row whose offset exceeds the next one, first position of an
+        /// index that is too large.
         found: *mut u64,
         rows: u64,
         entries: u64,
@@ -72,7 +72,8 @@ pub(super) fn pattern<I: Index, O: Index>(
     let most = CTAS * device.profile().multiprocessors as u64;
     let work = arguments.rows.max(arguments.entries).max(1);
     let grid = (work.div_ceil(u64::from(BLOCK)).min(most), 1);
-    // SAFETY: the arrays have the lengths in `arguments`, and all are alive until the stream has been waited for.
+    // SAFETY: the arrays have the lengths in `arguments`, and all are alive until the stream has
+    // been waited for.
     unsafe { kernel.launch(stream, grid, BLOCK, &arguments)? };
     let mut positions = [0; 4];
     found.read(&mut positions)?;

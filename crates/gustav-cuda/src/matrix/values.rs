@@ -59,7 +59,8 @@ impl<'a, T> DeviceValues<'a, T> {
         Ok(self.buffer)
     }
 
-    /// The values, if they fit the pattern `id` of `nnz` nonzeros once, or once for each product of `batch`.
+    /// The values, if they fit the pattern `id` of `nnz` nonzeros once, or once for each product of
+    /// `batch`.
     ///
     /// # Errors
     /// As [`DeviceValues::fit`].

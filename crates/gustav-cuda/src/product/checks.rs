@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use gustav_core::{Batch, Error, Layout, Operation, Problem, Result, Scalar};
+use gustav_core::{Batch, Error, Layout, Operation, Problem, Result, Scalar, Strides};
 use gustav_plan::Algorithm;
 
 use super::{operands, unsupported};
@@ -10,7 +10,8 @@ use crate::device::{Device, DeviceBuffer};
 use crate::matrix::{DeviceDense, HeldPattern};
 
 /// Checks that B and C have the shapes and layouts of `problem` and enough values, that all
-/// operands are on one device, and that C overlaps none.
+/// operands are on one device, and that C overlaps none. The batch, and the leading dimensions of B
+/// and C.
 pub(crate) fn dense<T: Scalar>(
     problem: &Problem,
     device: &Device,
@@ -18,19 +19,20 @@ pub(crate) fn dense<T: Scalar>(
     values: &DeviceBuffer<T>,
     b: &DeviceDense<T>,
     c: &DeviceDense<T>,
-) -> Result<operands::Batch> {
-    let distances = (distance(&problem.batch_b("B"), b)?, distance(&problem.batch_c("C"), c)?);
+) -> Result<(operands::Batch, usize, usize)> {
+    let (of_b, of_c) = (strides(&problem.batch_b("B"), b)?, strides(&problem.batch_c("C"), c)?);
     memory(device, a, values, ("B", b.data()), ("C", c.data()))?;
     let each = if values.len() == problem.nnz { 0 } else { problem.nnz };
-    Ok(operands::Batch { count: problem.batch, values: each, b: distances.0, c: distances.1 })
+    let batch =
+        operands::Batch { count: problem.batch, values: each, b: of_b.matrix, c: of_c.matrix };
+    Ok((batch, of_b.line, of_c.line))
 }
 
-/// Distance in values from one matrix of the batch in `m` to the next. Errors if `m` does not hold
-/// the batch.
-pub(crate) fn distance<T: Scalar>(batch: &Batch, m: &DeviceDense<T>) -> Result<usize> {
-    let distance = batch.distance((m.nrows(), m.ncols()), m.layout(), m.leading_dimension())?;
+/// Where the matrices of the batch are in `m`. Errors if `m` does not hold the batch.
+pub(crate) fn strides<T: Scalar>(batch: &Batch, m: &DeviceDense<T>) -> Result<Strides> {
+    let strides = batch.strides((m.nrows(), m.ncols()), m.layout(), m.leading_dimension())?;
     m.check_length()?;
-    Ok(distance)
+    Ok(strides)
 }
 
 /// Checks that `algorithm` supports the batch: several products need row-major matrices and an

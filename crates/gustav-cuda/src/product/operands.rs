@@ -40,8 +40,8 @@ pub(crate) struct Operands {
     pub winner: Option<IndexType>,
     pub winners: u64,
     pub permutation: u64,
-    /// Whether winners are read: there is one for each element of B, and a nonzero contributes only in columns where
-    /// it is the winner.
+    /// Whether winners are read: there is one for each element of B, and a nonzero contributes only
+    /// in columns where it is the winner.
     pub filtered: bool,
 }
 

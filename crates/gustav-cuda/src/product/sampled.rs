@@ -77,8 +77,8 @@ pub(crate) trait Method: Send {
     /// Queues the product; there is a nonzero.
     ///
     /// # Safety
-    /// The addresses in `operands` are valid until the stream has done the work, and the pattern is the
-    /// one that the method was prepared for.
+    /// The addresses in `operands` are valid until the stream has done the work, and the pattern is
+    /// the one that the method was prepared for.
     unsafe fn launch(
         &mut self,
         device: &Device,

@@ -45,8 +45,8 @@ pub(crate) trait Method<T: Scalar, I: Index, O: Index>: Send {
         operands: &Operands,
     ) -> Result<DeviceCsr<T, I, O>>;
 
-    /// The same; calls `watch` after every part if the method computes C in parts. [`ControlFlow::Break`] stops the
-    /// product.
+    /// The same; calls `watch` after every part if the method computes C in parts.
+    /// [`ControlFlow::Break`] stops the product.
     ///
     /// # Safety
     /// As [`Method::execute`].

@@ -17,7 +17,8 @@ macro_rules! with_winners {
     };
 }
 
-/// [`WinnersMut`](gustav_core::WinnersMut) in a device's memory: row-major and packed, whatever the layout of C.
+/// [`WinnersMut`](gustav_core::WinnersMut) in a device's memory: row-major and packed, whatever the
+/// layout of C.
 #[derive(Debug)]
 pub enum DeviceWinnersMut<'v> {
     /// In 32 bits, for fewer than 2³² − 1 nonzeros.

@@ -19,6 +19,6 @@ pub(crate) use segments::{Listing, Segments, Target};
 pub(crate) use tile_nonzeros::TileNonzeros;
 pub(crate) use tiles::{CLASSES, Cutting, TileSegments};
 
-/// Levels of the tree in which the parts of a cut row are added (`kernels/schedule/fix_up.cuh`): 32 parts a node, of
-/// fewer than 2³⁰ parts.
+/// Levels of the tree in which the parts of a cut row are added (`kernels/schedule/fix_up.cuh`): 32
+/// parts a node, of fewer than 2³⁰ parts.
 pub(crate) const LEVELS: usize = 6;

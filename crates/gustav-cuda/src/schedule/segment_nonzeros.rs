@@ -82,7 +82,8 @@ impl SegmentNonzeros {
         }
         Scan::new(device, IndexType::U64)?.sum(device, &begins)?;
         let nonzeros = module.kernel(c"segment_nonzeros")?;
-        // SAFETY: the segments hold every nonzero once, for which there is memory; freed buffers wait for the stream.
+        // SAFETY: the segments hold every nonzero once, for which there is memory; freed buffers
+        // wait for the stream.
         unsafe {
             let warps = arguments.segments.div_ceil(threads / 32);
             nonzeros.launch(stream, (warps, 1), BLOCK, &arguments)?;

@@ -1,4 +1,5 @@
-//! The nonzeros of every tile of positions, listed on the device. See `kernels/schedule/tile_nonzeros.cu`.
+//! The nonzeros of every tile of positions, listed on the device. See
+//! `kernels/schedule/tile_nonzeros.cu`.
 
 use gustav_core::{IndexType, Problem, Result};
 
@@ -98,8 +99,8 @@ impl TileNonzeros {
         let mut next = DeviceBuffer::<u64>::queued(device, tiles + 1, "tiles of nonzeros")?;
         next.copy_from(&made.begins, device.stream())?;
         arguments.next = next.address();
-        // SAFETY: as above; the lists have an entry for every nonzero that was counted, and freed buffers wait for
-        // the stream.
+        // SAFETY: as above; the lists have an entry for every nonzero that was counted, and freed
+        // buffers wait for the stream.
         unsafe {
             module.kernel(c"list_nonzeros")?.launch(device.stream(), grid, BLOCK, &arguments)?;
         }

@@ -147,8 +147,8 @@ impl Cutting {
         arguments.list = segments.list.address();
         arguments.cut_rows = segments.cut_rows.address();
         arguments.slot_rows = segments.slot_rows.address();
-        // SAFETY: as above; the list has an entry for every segment that was counted, and freed buffers wait for the
-        // stream.
+        // SAFETY: as above; the list has an entry for every segment that was counted, and freed
+        // buffers wait for the stream.
         unsafe { module.kernel(c"tile_list")?.launch(device.stream(), grid, BLOCK, &arguments)? };
         Ok(TileSegments { segments, counts })
     }

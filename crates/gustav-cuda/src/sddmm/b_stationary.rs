@@ -1,5 +1,5 @@
-//! `b-stationary`: tiles of Y's rows stay in the L1 cache of each multiprocessor, and rows of X stream past. See
-//! `kernels/sddmm/b_stationary.cu`.
+//! `b-stationary`: tiles of Y's rows stay in the L1 cache of each multiprocessor, and rows of X
+//! stream past. See `kernels/sddmm/b_stationary.cu`.
 
 use gustav_core::{Problem, Result};
 
@@ -22,8 +22,8 @@ pub struct Config {
     pub tile_kib: u32,
     /// Nonzeros of a group whose rows of Y are loaded at once: a power of two up to 8.
     pub chunk: u32,
-    /// Threads of a multiprocessor, which are one CTA: whole warps. Fewer where shared memory lacks room for their
-    /// batches.
+    /// Threads of a multiprocessor, which are one CTA: whole warps. Fewer where shared memory lacks
+    /// room for their batches.
     pub block: u32,
 }
 
@@ -157,8 +157,8 @@ impl Method for Prepared {
         self.nonzeros.used_on(stream);
         let SegmentNonzeros { rows, columns, positions, .. } = &self.nonzeros;
         let arguments = List::new(o, columns.address(), rows.address(), positions.address());
-        // SAFETY: the operands are the caller's promise; the list holds every nonzero of the pattern, and the
-        // device's stream made it before this plan's first execution.
+        // SAFETY: the operands are the caller's promise; the list holds every nonzero of the
+        // pattern, and the device's stream made it before this plan's first execution.
         unsafe {
             kernel.launch_dependent(
                 stream,

@@ -1,4 +1,5 @@
-//! `dense-tiles`: whole tiles of X·Yᵀ, of which the nonzeros are stored. See `kernels/sddmm/dense_tiles.cu`.
+//! `dense-tiles`: whole tiles of X·Yᵀ, of which the nonzeros are stored. See
+//! `kernels/sddmm/dense_tiles.cu`.
 
 use gustav_core::{DType, Error, IndexType, Problem, Result};
 
@@ -213,8 +214,8 @@ impl Method for Prepared {
             across: self.across,
         };
         let (grid, shared) = ((self.nonzeros.tiles as u64, 1), self.config.shared(o.dtype));
-        // SAFETY: the operands are the caller's promise; the lists cover the pattern, and the device's stream made
-        // them before this plan's first execution.
+        // SAFETY: the operands are the caller's promise; the lists cover the pattern, and the
+        // device's stream made them before this plan's first execution.
         unsafe { kernel.launch_dependent(stream, grid, self.config.block, shared, &arguments) }
     }
 }

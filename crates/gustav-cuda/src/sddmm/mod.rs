@@ -1,5 +1,5 @@
-//! SDDMM on the device: `values[p] = α·⟨X[row p], Y[column p]⟩ + β·values[p]` for every nonzero p of a
-//! pattern.
+//! SDDMM on the device: `values[p] = α·⟨X[row p], Y[column p]⟩ + β·values[p]` for every nonzero p
+//! of a pattern.
 
 mod auto;
 pub mod b_stationary;

@@ -26,11 +26,12 @@ pub struct Options {
     pub config: Option<Config>,
 }
 
-/// A plan for `values[p] = α·⟨X[row p], Y[column p]⟩ + β·values[p]`, for one pattern, which it holds.
+/// A plan for `values[p] = α·⟨X[row p], Y[column p]⟩ + β·values[p]`, for one pattern, which it
+/// holds.
 ///
-/// Results of our algorithms are the same to the bit from run to run for operands of the same alignment and
-/// leading dimension. A plan may be sent to another thread. Several plans
-/// may be executed at once, on one stream or on several.
+/// Results of our algorithms are the same to the bit from run to run for operands of the same
+/// alignment and leading dimension. A plan may be sent to another thread. Several plans may be
+/// executed at once, on one stream or on several.
 pub struct SddmmPlan<T: Scalar> {
     device: Device,
     problem: Problem,
@@ -50,10 +51,12 @@ impl<T: Scalar> SddmmPlan<T> {
     /// Prepares the product at `pattern`. The plan sets the types of `problem`.
     ///
     /// # Errors
-    /// [`Error::Unsupported`](gustav_core::Error::Unsupported) when `problem` is not an SDDMM over plus-times or the algorithm named in
-    /// `options` cannot compute it, [`Error::Pattern`](gustav_core::Error::Pattern) when `problem` was made for another shape or
-    /// number of nonzeros, [`Error::OutOfMemory`](gustav_core::Error::OutOfMemory), [`Error::NoDevice`](gustav_core::Error::NoDevice) when the run-time compiler is
-    /// missing, [`Error::Device`](gustav_core::Error::Device).
+    /// [`Error::Unsupported`](gustav_core::Error::Unsupported) when `problem` is not an SDDMM over
+    /// plus-times or the algorithm named in `options` cannot compute it,
+    /// [`Error::Pattern`](gustav_core::Error::Pattern) when `problem` was made for another shape or
+    /// number of nonzeros, [`Error::OutOfMemory`](gustav_core::Error::OutOfMemory),
+    /// [`Error::NoDevice`](gustav_core::Error::NoDevice) when the run-time compiler is missing,
+    /// [`Error::Device`](gustav_core::Error::Device).
     pub fn new<I: Index, O: Index>(
         pattern: &DevicePattern<I, O>,
         problem: &Problem,
@@ -101,18 +104,20 @@ impl<T: Scalar> SddmmPlan<T> {
         work.method.bytes() + copies.sum::<usize>()
     }
 
-    /// Queues the values in the order of the pattern's nonzeros, as `call` says; neither allocates nor
-    /// waits, except that operands less aligned than packed ones compile their kernel at first sight and
-    /// that `vendor` sets itself up. β = 0 leaves the values unread.
+    /// Queues the values in the order of the pattern's nonzeros, as `call` says; neither allocates
+    /// nor waits, except that operands less aligned than packed ones compile their kernel at first
+    /// sight and that `vendor` sets itself up. β = 0 leaves the values unread.
     ///
     /// The work is ordered after earlier work of other streams on the operands, and after earlier
     /// executions of this plan.
     ///
     /// # Errors
-    /// [`Error::Shape`](gustav_core::Error::Shape) when `x` or `y` does not fit, [`Error::Length`](gustav_core::Error::Length) when values, factors or elements
-    /// are missing, [`Error::Pattern`](gustav_core::Error::Pattern) for factors of another pattern, [`Error::Argument`](gustav_core::Error::Argument) when the
-    /// values overlap an operand or an operand is on another device, [`Error::Unsupported`](gustav_core::Error::Unsupported) for factors
-    /// in `vendor`, [`Error::Device`](gustav_core::Error::Device).
+    /// [`Error::Shape`](gustav_core::Error::Shape) when `x` or `y` does not fit,
+    /// [`Error::Length`](gustav_core::Error::Length) when values, factors or elements are missing,
+    /// [`Error::Pattern`](gustav_core::Error::Pattern) for factors of another pattern,
+    /// [`Error::Argument`](gustav_core::Error::Argument) when the values overlap an operand or an
+    /// operand is on another device, [`Error::Unsupported`](gustav_core::Error::Unsupported) for
+    /// factors in `vendor`, [`Error::Device`](gustav_core::Error::Device).
     pub fn execute<'v>(
         &mut self,
         x: &DeviceDense<T>,
@@ -124,13 +129,13 @@ impl<T: Scalar> SddmmPlan<T> {
         let stream = call.common.stream(device);
         let mut core = graph::lock(&self.work);
         let pattern = &core.method.pattern;
-        let c = checks::distance(&p.batch_c("X"), x)?;
-        let b = checks::distance(&p.batch_b("Y"), y)?;
+        let of_x = checks::strides(&p.batch_c("X"), x)?;
+        let of_y = checks::strides(&p.batch_b("Y"), y)?;
         validate::length("values", p.nnz.saturating_mul(p.batch), values.len())?;
         let fit = |f: DeviceValues<'v, T>| f.fit_batch("factors", pattern.id, p.nnz, p.batch);
         let factors = call.factors.map(fit).transpose()?;
         let each = factors.map_or(0, |f| if f.len() == p.nnz { 0 } else { p.nnz });
-        let batch = Batch { count: p.batch, values: each, b, c };
+        let batch = Batch { count: p.batch, values: each, b: of_y.matrix, c: of_x.matrix };
         checks::apart(device, pattern, ("values", values), &[("X", x.data()), ("Y", y.data())])?;
         if let Some(factors) = factors {
             checks::apart(device, pattern, ("values", values), &[("the factors", factors)])?;
@@ -149,11 +154,11 @@ impl<T: Scalar> SddmmPlan<T> {
             uses.read(factors)?;
         }
         uses.write(values)?;
-        // SAFETY: shapes, leading dimensions and lengths were checked against the buffers, which wait
-        // for the stream when they are freed; the pattern is the plan's own.
+        // SAFETY: shapes, leading dimensions and lengths were checked against the buffers, which
+        // wait for the stream when they are freed; the pattern is the plan's own.
         unsafe {
-            let (x, ldx) = row_major(copy_x, stream, x)?;
-            let (y, ldy) = row_major(copy_y, stream, y)?;
+            let (x, ldx) = row_major(copy_x, stream, x, of_x.line)?;
+            let (y, ldy) = row_major(copy_y, stream, y, of_y.line)?;
             let operands = Operands {
                 offsets: pattern.offsets.address(),
                 indices: pattern.indices.address(),
@@ -193,7 +198,8 @@ impl<T: Scalar> RowMajor<T> {
     }
 }
 
-/// Address and leading dimension of `m` row-major: of the copy, which is queued, or of itself.
+/// Address and leading dimension of `m` row-major: of the copy, which is queued, or of itself,
+/// where it is `ld_from`.
 ///
 /// # Safety
 /// `m` lives until the stream has done the work; the copy was made for its shape.
@@ -201,8 +207,9 @@ unsafe fn row_major<T: Scalar>(
     copy: &Option<RowMajor<T>>,
     stream: &Stream,
     m: &DeviceDense<T>,
+    ld_from: usize,
 ) -> Result<(u64, usize)> {
-    let (from, ld_from) = (m.data().address(), m.leading_dimension());
+    let from = m.data().address();
     let Some(RowMajor { values, transpose }) = copy else { return Ok((from, ld_from)) };
     values.used_on(stream);
     let (lines, length) = (m.ncols(), m.nrows());

@@ -1,5 +1,5 @@
-//! `row-block`: neighbouring rows with the same or nearly the same columns share every load of Y. See
-//! `kernels/sddmm/row_block.cu`.
+//! `row-block`: neighbouring rows with the same or nearly the same columns share every load of Y.
+//! See `kernels/sddmm/row_block.cu`.
 
 use gustav_core::{DType, IndexType, Problem, Result};
 
@@ -20,7 +20,8 @@ pub struct Config {
     pub rows: u32,
     /// Parts of a block, each of them a group's.
     pub parts: u32,
-    /// Entries of a block whose rows of Y are loaded at once: 1, 2 or 4. Groups of fewer lanes have as many.
+    /// Entries of a block whose rows of Y are loaded at once: 1, 2 or 4. Groups of fewer lanes have
+    /// as many.
     pub unroll: u32,
     /// Threads of a CTA: whole warps.
     pub block: u32,
@@ -190,8 +191,8 @@ impl Method for Prepared {
         let Config { rows, parts, block, .. } = self.config;
         let units = arguments.rows.div_ceil(rows.into()) * u64::from(parts);
         let ctas = units.div_ceil((block / variant.lanes.lanes).into());
-        // SAFETY: the operands are the caller's promise; the blocks cover the pattern, and the device's stream made
-        // them before this plan's first execution.
+        // SAFETY: the operands are the caller's promise; the blocks cover the pattern, and the
+        // device's stream made them before this plan's first execution.
         unsafe { kernel.launch_dependent(stream, (ctas, 1), block, 0, &arguments) }
     }
 }

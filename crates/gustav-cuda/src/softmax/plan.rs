@@ -75,7 +75,8 @@ impl<'a> SoftmaxCall<'a> {
     }
 }
 
-/// A plan for the softmax of values over every row of one pattern, which it holds, and for its gradient.
+/// A plan for the softmax of values over every row of one pattern, which it holds, and for its
+/// gradient.
 ///
 /// Results are the same to the bit from run to run.
 pub struct SoftmaxPlan<T: Scalar> {
@@ -95,9 +96,9 @@ impl<T: Scalar> SoftmaxPlan<T> {
     /// Prepares the product at `pattern`. The plan sets the types of `problem`.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] for integers and other algorithms, [`Error::Pattern`] when `problem` was made for
-    /// another shape or number of nonzeros, [`Error::OutOfMemory`], [`Error::NoDevice`] when the run-time compiler is
-    /// missing, [`Error::Device`].
+    /// [`Error::Unsupported`] for integers and other algorithms, [`Error::Pattern`] when `problem`
+    /// was made for another shape or number of nonzeros, [`Error::OutOfMemory`],
+    /// [`Error::NoDevice`] when the run-time compiler is missing, [`Error::Device`].
     pub fn new<I: Index, O: Index>(
         pattern: &DevicePattern<I, O>,
         problem: &Problem,
@@ -139,13 +140,13 @@ impl<T: Scalar> SoftmaxPlan<T> {
         graph::lock(&self.work).method.method.bytes()
     }
 
-    /// Queues `weights[p] = exp(scores[p]) / Σ exp(scores)` over the nonzeros of p's row, for every head. Neither
-    /// allocates nor waits.
+    /// Queues `weights[p] = exp(scores[p]) / Σ exp(scores)` over the nonzeros of p's row, for every
+    /// head. Neither allocates nor waits.
     ///
     /// # Errors
-    /// [`Error::Length`] for another number of values, [`Error::Pattern`] for scores of another pattern,
-    /// [`Error::Argument`] when the result overlaps an operand, an operand is on another device or heads share
-    /// values, [`Error::Device`].
+    /// [`Error::Length`] for another number of values, [`Error::Pattern`] for scores of another
+    /// pattern, [`Error::Argument`] when the result overlaps an operand, an operand is on another
+    /// device or heads share values, [`Error::Device`].
     pub fn execute<'v>(
         &mut self,
         scores: impl Into<DeviceValues<'v, T>>,
@@ -155,9 +156,9 @@ impl<T: Scalar> SoftmaxPlan<T> {
         self.launch(("the scores", scores.into()), None, weights, call.into())
     }
 
-    /// Queues the gradient with respect to the scores, given the weights and the gradient with respect to them:
-    /// `to[p] = weights[p]·(of_weights[p] − Σ weights·of_weights)`. Neither allocates nor waits, but for compiling the
-    /// kernel at the first call.
+    /// Queues the gradient with respect to the scores, given the weights and the gradient with
+    /// respect to them: `to[p] = weights[p]·(of_weights[p] − Σ weights·of_weights)`. Neither
+    /// allocates nor waits, but for compiling the kernel at the first call.
     ///
     /// # Errors
     /// As [`SoftmaxPlan::execute`].
@@ -218,8 +219,8 @@ impl<T: Scalar> SoftmaxPlan<T> {
             of_weights: of_weights.map_or(0, |values| values.address()),
             result: result.address(),
         };
-        // SAFETY: lengths were checked against the buffers, which wait for the stream when they are freed; the pattern is
-        // the plan's own.
+        // SAFETY: lengths were checked against the buffers, which wait for the stream when they are
+        // freed; the pattern is the plan's own.
         unsafe { method.launch(device, stream, &operands) }
     }
 }

@@ -1,4 +1,5 @@
-//! `segmented`: a group of lanes for a row, or for a part of a long one. See `kernels/softmax/segmented.cu`.
+//! `segmented`: a group of lanes for a row, or for a part of a long one. See
+//! `kernels/softmax/segmented.cu`.
 
 use gustav_core::{DType, IndexType, Operation, Problem, Result};
 
@@ -129,8 +130,8 @@ struct Kernels {
     softmax: Kernel<Arguments>,
 }
 
-/// The schedule on the device, room for the parts of cut rows, and the compiled kernels of the product and
-/// its gradient.
+/// The schedule on the device, room for the parts of cut rows, and the compiled kernels of the
+/// product and its gradient.
 pub(crate) struct Prepared {
     config: Config,
     segments: Segments,
@@ -193,8 +194,8 @@ impl Prepared {
     /// Queues the product, or its gradient.
     ///
     /// # Safety
-    /// The addresses in `operands` are valid until the stream has done the work, and the pattern is the one that
-    /// this was prepared for.
+    /// The addresses in `operands` are valid until the stream has done the work, and the pattern is
+    /// the one that this was prepared for.
     pub(crate) unsafe fn launch(
         &mut self,
         device: &Device,

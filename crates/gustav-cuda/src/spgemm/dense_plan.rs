@@ -1,6 +1,6 @@
 //! Plans whose result is a dense C, for the algorithms that compute one.
 
-use gustav_core::{Error, Layout, Problem, Result, Scalar};
+use gustav_core::{Batch, Layout, Problem, Result, Scalar};
 use gustav_plan::Choice;
 
 use super::catalog::Config;
@@ -11,7 +11,7 @@ use crate::matrix::{DeviceDense, DevicePattern, DeviceValues};
 use crate::papers::spgemm::dense_naive::DenseNaive;
 use crate::papers::spgemm::dense_rows::DenseRows;
 use crate::papers::spgemm::shared_row::SharedRow;
-use crate::product::checks::on;
+use crate::product::checks::{self, on};
 use crate::product::{Call, unsupported};
 
 /// A plan for C = α·A·B with A m × k and B k × n in CSR and C dense, by `shared-row` or
@@ -91,21 +91,22 @@ impl<T: Scalar> DensePlan<T> {
         let problem = &self.patterns.problem;
         let call = call.product(problem.semiring)?;
         let (m, n) = (problem.rows, problem.columns);
-        if (c.nrows(), c.ncols(), c.layout()) != (m, n, Layout::RowMajor) {
-            return Err(Error::Shape {
-                op: "spgemm with a dense C",
-                expected: format!("a row-major C of {m} x {n}"),
-                found: format!("a {} one of {} x {}", c.layout(), c.nrows(), c.ncols()),
-            });
-        }
-        c.check_length()?;
+        let expected = Batch {
+            op: "spgemm with a dense C",
+            name: "C",
+            count: 1,
+            rows: m,
+            columns: n,
+            layout: Layout::RowMajor,
+        };
+        let ldc = checks::strides(&expected, c)?.line;
         on(&self.patterns.device, "C", c.data())?;
         let o = self.patterns.begin(a.into(), b.into(), &call)?;
         let own = self.patterns.device.stream();
         Uses::on(own).ordered(call.ordered).write(c.data())?;
-        let (to, ldc) = (c.data().address(), c.leading_dimension());
-        // SAFETY: the patterns are the plan's own, with as many values; C is large enough, and all buffers
-        // wait for the stream when they are freed.
+        let to = c.data().address();
+        // SAFETY: the patterns are the plan's own, with as many values; C is large enough, and all
+        // buffers wait for the stream when they are freed.
         unsafe {
             match &mut self.rows {
                 Rows::Shared(rows) => rows.rows(own, &o, 0..m, to, ldc)?,

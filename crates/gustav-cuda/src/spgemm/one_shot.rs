@@ -11,7 +11,8 @@ use crate::device::{Device, DeviceBuffer};
 use crate::matrix::DeviceCsr;
 use crate::product::sparse_operands::{Operands, Output};
 
-// Largest expected number of empty positions of C, for evenly distributed columns, with which this is tried.
+// Largest expected number of empty positions of C, for evenly distributed columns, with which this
+// is tried.
 const HOLES: f64 = 0.25;
 
 /// Whether C is probably full, from the row lengths alone.

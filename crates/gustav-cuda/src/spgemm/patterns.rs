@@ -67,8 +67,8 @@ impl<T: Scalar> Patterns<T> {
     /// stream of the call.
     ///
     /// # Errors
-    /// [`Error::Pattern`] and [`Error::Length`] when values do not fit, [`Error::Argument`] when they
-    /// are on another device, [`Error::Device`].
+    /// [`Error::Pattern`] and [`Error::Length`] when values do not fit, [`Error::Argument`] when
+    /// they are on another device, [`Error::Device`].
     pub(super) fn begin(
         &self,
         a: DeviceValues<'_, T>,

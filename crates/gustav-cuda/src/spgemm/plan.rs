@@ -85,7 +85,8 @@ pub(super) fn multiply_values<T: Scalar, I: Index, O: Index>(
     if matches!(config, Config::DenseOutput(_)) && !problem.transpose_a {
         let patterns = Patterns::new(a, b, problem)?;
         let operands = patterns.begin(values.0, values.1, &call)?;
-        // SAFETY: the operands are checked, and their buffers wait for the stream when they are freed.
+        // SAFETY: the operands are checked, and their buffers wait for the stream when they are
+        // freed.
         if let Some(c) = unsafe { one_shot::multiply(device, &operands, problem, config)? } {
             patterns.end(&call)?;
             return Ok(c);
@@ -153,8 +154,8 @@ impl<T: Scalar, I: Index, O: Index, U: Scalar<Accum = T::Accum>> SpgemmPlan<T, I
     /// Bytes that the plan holds on the device beside the patterns; after an execution with D
     /// including the cached product.
     pub fn workspace_bytes(&self) -> usize {
-        let kept = self.union.as_ref().map_or(0, Union::bytes);
-        self.method.bytes() + self.patterns.bytes() + kept
+        let union = self.union.as_ref().map_or(0, Union::bytes);
+        self.method.bytes() + self.patterns.bytes() + union
     }
 
     /// Intermediate products, which follow from the patterns, if the algorithm counts them.
@@ -279,8 +280,8 @@ impl<T: Scalar, I: Index, O: Index, U: Scalar<Accum = T::Accum>> SpgemmPlan<T, I
             return Ok(c);
         }
         let c = self.run(values, call, |method, device, operands| {
-            // SAFETY: values are as many as nonzeros of the plan's own patterns; the buffers wait for
-            // the stream when they are freed.
+            // SAFETY: values are as many as nonzeros of the plan's own patterns; the buffers wait
+            // for the stream when they are freed.
             unsafe {
                 match watch {
                     Some(watch) => method.execute_watched(device, operands, watch),

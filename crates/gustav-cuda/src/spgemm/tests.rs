@@ -68,15 +68,15 @@ fn the_limit_holds_for_all_memory_and_new_values_allocate_nothing() {
         assert!(peak - before <= most || transpose_a, "{} to plan, {case}", peak - before);
         let stated = plan.workspace_bytes();
         assert!(stated <= most && held() - before <= stated, "{case}");
-        for turn in 0..3 {
+        for call in 0..3 {
             let (c, taken, peak) =
                 watched(|| plan.execute(left, &on_b, SpgemmCall::new().on(stream)));
             let c = c.expect("C");
             let beside = peak - before - bytes_of(&c);
-            assert!(beside <= stated, "{beside} of {stated} in turn {turn}, {case}");
+            assert!(beside <= stated, "{beside} of {stated} in call {call}, {case}");
             // Only the arrays of C are allocated after the symbolic phase is cached.
-            assert!(turn + calls < 3 || taken == 3, "{taken} buffers in turn {turn}, {case}");
-            assert!(is_product(&c, &a, &b), "turn {turn}, {case}");
+            assert!(call + calls < 3 || taken == 3, "{taken} buffers in call {call}, {case}");
+            assert!(is_product(&c, &a, &b), "call {call}, {case}");
         }
         let mut c = plan.execute(left, &on_b, SpgemmCall::new().on(stream)).expect("C");
         c.values_mut().fill(0xff, stream).expect("poison");

@@ -212,10 +212,10 @@ mod tests {
         let plain = Problem::spmm(&one);
         let mut dice = Dice(1);
         let mut taken = BTreeMap::<_, usize>::new();
-        for turn in 0..50_000 {
+        for call in 0..50_000 {
             let (rows, nnz) = rows(&mut dice);
             let dtype = DTYPES[dice.below(DTYPES.len())];
-            let columns = if turn % 2 == 0 { dice.below(4001) } else { 1 << dice.below(13) };
+            let columns = if call % 2 == 0 { dice.below(4001) } else { 1 << dice.below(13) };
             let problem = Problem {
                 rows: rows.rows(),
                 cols: dice.scaled(24),

@@ -230,9 +230,9 @@ impl Method for Prepared {
             self.sums.fill(0, stream)?;
         }
         self.unfinished = self.target == Target::CutRow;
-        // SAFETY: the segments cover the matrix, and the
-        // operands are the caller's promise. `prepare`, `finish` and a `multiply` without `prepare` wait
-        // before they touch them; after `prepare`, which writes C alone, `multiply` waits before it adds to C.
+        // SAFETY: the segments cover the matrix, and the operands are the caller's promise.
+        // `prepare`, `finish` and a `multiply` without `prepare` wait before they touch them; after
+        // `prepare`, which writes C alone, `multiply` waits before it adds to C.
         unsafe {
             let prepares = self.target == Target::Row && cut > 0;
             if prepares {

@@ -109,7 +109,8 @@ parameter_block! {
     }
 }
 
-/// Partial sums of cut rows, with the positions of winners for max and min, and counters of stored parts.
+/// Partial sums of cut rows, with the positions of winners for max and min, and counters of stored
+/// parts.
 pub(super) struct CarryOutWorkspace {
     arrivals: Counters,
     partials: DeviceBuffer<u64>,

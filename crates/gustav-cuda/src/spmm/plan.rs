@@ -181,8 +181,8 @@ impl<T: Scalar> SpmmPlan<T> {
         self.run(values, b, c, Winners::Filter(winners), call)
     }
 
-    /// Computes C = α·op(A)·B as a new packed matrix in the layout of the problem; the matrices of a batch one above
-    /// the other.
+    /// Computes C = α·op(A)·B as a new packed matrix in the layout of the problem; the matrices of
+    /// a batch one above the other.
     ///
     /// # Errors
     /// As [`SpmmPlan::execute`], and [`Error::Argument`] for a β that would read C.
@@ -219,7 +219,7 @@ impl<T: Scalar> SpmmPlan<T> {
         let stream = call.common.stream(device);
         let mut core = graph::lock(&self.work);
         let values = core.method.op_a.fit(values)?;
-        let batch = checks::dense(p, device, &core.method.op_a.pattern, values, b, c)?;
+        let (batch, ldb, ldc) = checks::dense(p, device, &core.method.op_a.pattern, values, b, c)?;
         checks::bias(p, device, call.bias, c.data())?;
         let (alpha, beta) = (call.common.alpha(p.semiring), call.common.beta(p.semiring));
         let written = match &winners {
@@ -254,8 +254,8 @@ impl<T: Scalar> SpmmPlan<T> {
             operands.bias = bias.address();
         }
         operands.batch = batch;
-        (operands.b, operands.ldb) = (b.data().address(), b.leading_dimension());
-        (operands.c, operands.ldc) = (c.data().address(), c.leading_dimension());
+        (operands.b, operands.ldb) = (b.data().address(), ldb);
+        (operands.c, operands.ldc) = (c.data().address(), ldc);
         (operands.alpha, operands.beta) = (bits(alpha), bits(beta));
         if p.extremum.is_some() {
             operands.beta = bits(call.empty.unwrap_or(T::Accum::zero()));
@@ -274,8 +274,8 @@ impl<T: Scalar> SpmmPlan<T> {
         }
         operands.permutation = op_a.permutation();
         op_a.refresh(&mut uses, stream, values)?;
-        // SAFETY: shapes, leading dimensions and numbers of values were checked against the buffers,
-        // which wait for the stream when they are freed; the pattern is the plan's own.
+        // SAFETY: shapes, leading dimensions and numbers of values were checked against the
+        // buffers, which wait for the stream when they are freed; the pattern is the plan's own.
         unsafe {
             if let Some((workspace, transpose)) = &layouts.b {
                 workspace.used_on(stream);
@@ -347,7 +347,8 @@ impl<T: Scalar> SpmmPlan<T> {
             op_a.refresh(&mut uses, stream, values)?;
         }
         let operands = operands(&self.problem, op_a, layouts, values.address());
-        // SAFETY: the pattern is the plan's own, with as many values; A waits for the stream when freed.
+        // SAFETY: the pattern is the plan's own, with as many values; A waits for the stream when
+        // freed.
         unsafe { method.convert(stream, &operands)? };
         *converted = true;
         Ok(())

@@ -2,7 +2,7 @@
 //! values of A by `kernels/spmm/winner_gradients.cu`.
 
 use gustav_core::{
-    DType, Error, Index, IndexType, Layout, Problem, Reduce, Result, Scalar, Semiring, validate,
+    Batch, DType, Index, IndexType, Layout, Problem, Reduce, Result, Scalar, Semiring, validate,
 };
 use gustav_plan::{Algorithm, Chooser};
 
@@ -80,7 +80,8 @@ impl<T: Scalar> WinnerGradients<T> {
     /// Plans the gradients of the product that `problem` describes, with a `pattern` of A.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] unless `problem` is an SpMM with max or min, and those of [`SpmmPlan::new`].
+    /// [`Error::Unsupported`] unless `problem` is an SpMM with max or min, and those of
+    /// [`SpmmPlan::new`].
     pub fn new<I: Index, O: Index>(
         pattern: &DevicePattern<I, O>,
         problem: &Problem,
@@ -139,9 +140,9 @@ impl<T: Scalar> WinnerGradients<T> {
     /// execution with winners of a type compiles the kernel for it.
     ///
     /// # Errors
-    /// [`Error::Shape`] when G or B does not fit, [`Error::Length`] for another number of values or winners,
-    /// [`Error::Argument`] when `to` overlaps an operand or an operand is on another device,
-    /// [`Error::Unsupported`] for factors, [`Error::Device`].
+    /// [`Error::Shape`] when G or B does not fit, [`Error::Length`] for another number of values or
+    /// winners, [`Error::Argument`] when `to` overlaps an operand or an operand is on another
+    /// device, [`Error::Unsupported`] for factors, [`Error::Device`].
     pub fn of_values<'v>(
         &mut self,
         g: &DeviceDense<T>,
@@ -158,8 +159,8 @@ impl<T: Scalar> WinnerGradients<T> {
         }
         let stream = call.common.stream(device);
         p.check_reduction(false, false, Some(winners.description()))?;
-        check("G", p, (p.output_rows(), p.layout_c), g)?;
-        check("B", p, (p.inner(), p.layout_b), b)?;
+        let (g_row, g_column) = strides(&p.batch_c("G"), g)?;
+        let (b_row, b_column) = strides(&p.batch_b("B"), b)?;
         validate::length("values", p.nnz, to.len())?;
         let mut core = graph::lock(&self.work);
         let name = "values";
@@ -188,7 +189,6 @@ impl<T: Scalar> WinnerGradients<T> {
         uses.read(b.data())?;
         let winners = winners.read(&mut uses)?;
         uses.write(to)?;
-        let ((g_row, g_column), (b_row, b_column)) = (strides(g), strides(b));
         let arguments = Arguments {
             offsets: pattern.offsets.address(),
             indices: pattern.indices.address(),
@@ -216,27 +216,11 @@ impl<T: Scalar> WinnerGradients<T> {
     }
 }
 
-/// Distances between neighbouring rows, and between columns.
-fn strides<T: Scalar>(m: &DeviceDense<T>) -> (u64, u64) {
-    let ld = m.leading_dimension() as u64;
-    match m.layout() {
+/// Distances between neighbouring rows, and between columns, of `m`, which has to be `expected`.
+fn strides<T: Scalar>(expected: &Batch, m: &DeviceDense<T>) -> Result<(u64, u64)> {
+    let ld = checks::strides(expected, m)?.line as u64;
+    Ok(match expected.layout {
         Layout::RowMajor => (ld, 1),
         Layout::ColumnMajor => (1, ld),
-    }
-}
-
-fn check<T: Scalar>(
-    name: &str,
-    problem: &Problem,
-    (rows, layout): (usize, Layout),
-    m: &DeviceDense<T>,
-) -> Result<()> {
-    if (m.nrows(), m.ncols(), m.layout()) == (rows, problem.columns, layout) {
-        return m.check_length();
-    }
-    Err(Error::Shape {
-        op: "gradient of an SpMM",
-        expected: format!("{name} of {rows} x {}, {layout}", problem.columns),
-        found: format!("{} x {}, {}", m.nrows(), m.ncols(), m.layout()),
     })
 }

@@ -42,7 +42,7 @@ pub(super) fn configs(_: &Problem) -> Vec<Config> {
 }
 
 impl Config {
-    /// Items of a partition: as many as a CTA has places, minus up to four that alignment to
+    /// Items of a partition: as many as a CTA holds sums, minus up to four that alignment to
     /// multiples of four may cost.
     fn work(&self) -> u32 {
         self.items * self.threads - 4

@@ -77,7 +77,8 @@ impl Method for Prepared {
         Ok(())
     }
 
-    // Describes and preprocesses the pattern at the first execution, and for other leading dimensions.
+    // Describes and preprocesses the pattern at the first execution, and for other leading
+    // dimensions.
     unsafe fn launch(&mut self, device: &Device, stream: &Stream, o: &Operands) -> Result<()> {
         if o.factors != 0 {
             return Err(Error::Unsupported {
@@ -112,8 +113,8 @@ impl Method for Prepared {
             };
         }
         let leading = (o.ldx, o.ldy);
-        // SAFETY: the descriptors are alive, the scalars are read during the calls, and the operands are
-        // the caller's promise.
+        // SAFETY: the descriptors are alive, the scalars are read during the calls, and the
+        // operands are the caller's promise.
         unsafe {
             if self.described.as_ref().is_none_or(|d| d.leading != leading) {
                 self.described = None;

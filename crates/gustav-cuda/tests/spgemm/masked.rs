@@ -1,4 +1,4 @@
-//! `masked` on the battery: the entries of the whole product at the mask's places, to the bit.
+//! `masked` on the battery: the entries of the whole product at the entries of the mask, to the bit.
 
 use gustav_core::{
     Csr, Error, Index, MaxTimes, MinPlus, OrAnd, PlusFirst, PlusSecond, PlusTimes, Problem, Scalar,
@@ -15,8 +15,11 @@ use gustav_testkit::oracle;
 
 use crate::{device, same};
 
-/// The entries of `c` at places of `mask`.
-fn kept<T: Scalar, I: Index, O: Index>(c: &Csr<T, I, O>, mask: &Csr<T, I, O>) -> Csr<T, I, O> {
+/// The entries of `c` at the entries of `mask`.
+fn restricted<T: Scalar, I: Index, O: Index>(
+    c: &Csr<T, I, O>,
+    mask: &Csr<T, I, O>,
+) -> Csr<T, I, O> {
     let (mut offsets, mut indices, mut values) = (vec![O::truncate(0)], Vec::new(), Vec::new());
     for row in 0..c.nrows() {
         let wanted: std::collections::BTreeSet<usize> =
@@ -33,8 +36,8 @@ fn kept<T: Scalar, I: Index, O: Index>(c: &Csr<T, I, O>, mask: &Csr<T, I, O>) ->
     Csr::new(c.nrows(), c.ncols(), offsets, indices, values).expect("entries of C")
 }
 
-/// The places alone, and found in all of C, which is kept for later calls or not.
-fn ways() -> [(Options, u64); 3] {
+/// At the entries of the mask alone, and all of C with a search for them; for one call and for later ones.
+fn variants() -> [(Options, u64); 3] {
     let named = |a| Options { chooser: Chooser::Named(a), ..Options::default() };
     let whole = named(Algorithm::Binned);
     [(named(Algorithm::Masked), 1), (whole, 1), (whole, 3)]
@@ -61,7 +64,7 @@ fn passes<T: Scalar, I: Index, O: Index, S: StaticSemiring<T::Accum>>() {
             Csr::empty(m, n)?,
         ];
         for mask in masks {
-            let expected = kept(&whole, &mask);
+            let expected = restricted(&whole, &mask);
             let exact = ordered || T::DTYPE.is_integer();
             let check = |found: Csr<T, I, O>| {
                 assert_eq!(found.offsets(), expected.offsets());
@@ -69,7 +72,7 @@ fn passes<T: Scalar, I: Index, O: Index, S: StaticSemiring<T::Accum>>() {
                 assert!(!exact || same(&found, &expected), "{}", case.name);
             };
             let on_device = DeviceCsr::upload(&device, &mask.view())?;
-            for (options, calls) in ways() {
+            for (options, calls) in variants() {
                 let problem = problem.clone().calls(calls);
                 let c = masked::multiply(
                     &a,
@@ -119,8 +122,8 @@ fn rows_of_many_places_are_taken_in_parts() {
     let device = device();
     let a = random_rows::<f32, u32, u32>(40, 5000, 1, |row| [3, 4000, 700, 60][row % 4]);
     let b = random_rows::<f32, u32, u32>(5000, 20_000, 2, |row| row % 70);
-    let places = |row: usize| [20_000, 9000, 1024, 257, 1025, 256][row % 6];
-    let mask = random_rows::<f32, u32, u32>(40, 20_000, 3, places);
+    let lengths = |row: usize| [20_000, 9000, 1024, 257, 1025, 256][row % 6];
+    let mask = random_rows::<f32, u32, u32>(40, 20_000, 3, lengths);
     let [on_a, on_b, on_m] =
         [&a, &b, &mask].map(|m| DeviceCsr::upload(&device, &m.view()).expect("an upload"));
     let problem = on_a.pattern().spgemm(on_b.pattern()).problem.deterministic(true);
@@ -142,12 +145,12 @@ fn rows_of_many_places_are_taken_in_parts() {
         Call::new().alpha(2.0).on(stream),
     )
     .expect("C");
-    assert!(same(&c.download().expect("C"), &kept(&whole, &mask)));
+    assert!(same(&c.download().expect("C"), &restricted(&whole, &mask)));
     // Aᵀ under a mask.
     let at =
         DeviceCsr::upload(&device, &a.view().transpose().expect("Aᵀ").view()).expect("an upload");
     let problem = at.pattern().spgemm(on_b.pattern()).problem.transpose_a(true).deterministic(true);
-    for (options, _) in ways() {
+    for (options, _) in variants() {
         let c = masked::multiply(
             &at,
             &on_b,
@@ -157,12 +160,12 @@ fn rows_of_many_places_are_taken_in_parts() {
             Call::new().alpha(2.0).on(stream),
         )
         .expect("C");
-        assert!(same(&c.download().expect("C"), &kept(&whole, &mask)));
+        assert!(same(&c.download().expect("C"), &restricted(&whole, &mask)));
     }
 }
 
 /// Rows that are searched by 8 lanes and by 32, that a warp takes and that are cut, also by searching
-/// B's rows for few places; small enough for a sanitizer.
+/// Searches in rows of B for short rows of the mask; small enough for a sanitizer.
 #[test]
 #[ignore = "needs a CUDA device"]
 fn rows_of_every_kind() {
@@ -171,15 +174,16 @@ fn rows_of_every_kind() {
     let a = random_rows::<f32, u32, u32>(120, 300, 1, nonzeros);
     let lengths = |row: usize| [3, 40, 0, 1500, 9][row % 5];
     let sorted = random_rows::<f32, u32, u32>(300, 2000, 2, lengths);
-    let mask =
-        |places: [usize; 7]| random_rows::<f32, u32, u32>(120, 2000, 3, move |row| places[row % 7]);
+    let mask = |lengths: [usize; 7]| {
+        random_rows::<f32, u32, u32>(120, 2000, 3, move |row| lengths[row % 7])
+    };
     let masks = [mask([3, 20, 200, 1500, 0, 1, 300]), mask([1, 2, 3, 4, 5, 0, 40])];
     for b in [sorted, unsorted::<f32, u32, u32>(300, 2000, 4)] {
         for mask in &masks {
             let [on_a, on_b, on_m] =
                 [&a, &b, mask].map(|m| DeviceCsr::upload(&device, &m.view()).expect("an upload"));
             for (deterministic, (options, calls)) in
-                [false, true].into_iter().flat_map(|d| ways().map(|way| (d, way)))
+                [false, true].into_iter().flat_map(|d| variants().map(|variant| (d, variant)))
             {
                 if deterministic && !b.view().is_canonical() {
                     continue;
@@ -230,8 +234,8 @@ fn short_rows_that_fill_the_device() {
         .expect("a plan")
         .execute(&on_a, &on_b, SpgemmCall::new().alpha(2.0).on(stream))
         .expect("C");
-    let expected = kept(&whole.download().expect("C"), &mask);
-    for (options, _) in ways() {
+    let expected = restricted(&whole.download().expect("C"), &mask);
+    for (options, _) in variants() {
         let c = masked::multiply(
             &on_a,
             &on_b,
@@ -248,7 +252,7 @@ fn short_rows_that_fill_the_device() {
 #[ignore = "needs a CUDA device"]
 fn the_choice_is_told_and_keeps_to_a_bound() {
     let device = device();
-    // Few rows of many products, whose places are one task each.
+    // Few rows of many products, whose entries of the mask are one task each.
     let a = random_rows::<f32, u32, u32>(20, 40_000, 1, |_| 20_000);
     let b = random_rows::<f32, u32, u32>(40_000, 20, 2, |_| 10);
     let none = Csr::<f32>::empty(20, 20).expect("a mask");

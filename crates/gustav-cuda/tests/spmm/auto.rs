@@ -45,7 +45,7 @@ fn plain(p: Problem) -> Problem {
 }
 
 /// Algorithms that sum in f32 in a promised order where one is asked for, with what each asks of a problem.
-fn ways() -> Vec<(Chooser, Refine)> {
+fn variants() -> Vec<(Chooser, Refine)> {
     use Algorithm::*;
     fn in_columns(p: Problem) -> Problem {
         p.layouts(Layout::ColumnMajor, Layout::ColumnMajor)
@@ -63,17 +63,17 @@ fn ways() -> Vec<(Chooser, Refine)> {
         SellP,
         EllR,
     ];
-    let mut ways: Vec<(Chooser, Refine)> = vec![(Chooser::Auto, plain)];
-    ways.extend(by_rows.map(|a| (Chooser::Named(a), plain as Refine)));
-    ways.extend([OutputStationary, Dcsr].map(|a| (Chooser::Named(a), in_columns as _)));
-    ways.push((Chooser::Named(Tensor), |p| p.tf32(true)));
-    ways
+    let mut variants: Vec<(Chooser, Refine)> = vec![(Chooser::Auto, plain)];
+    variants.extend(by_rows.map(|a| (Chooser::Named(a), plain as Refine)));
+    variants.extend([OutputStationary, Dcsr].map(|a| (Chooser::Named(a), in_columns as _)));
+    variants.push((Chooser::Named(Tensor), |p| p.tf32(true)));
+    variants
 }
 
 /// These and the others, which promise no order: sums of whole numbers are the same in any.
-fn all_ways() -> Vec<(Options<'static>, Refine)> {
+fn all_variants() -> Vec<(Options<'static>, Refine)> {
     let by = |chooser| Options { chooser, ..Options::default() };
-    let mut all: Vec<_> = ways().into_iter().map(|(c, refine)| (by(c), refine)).collect();
+    let mut all: Vec<_> = variants().into_iter().map(|(c, refine)| (by(c), refine)).collect();
     all.push((by(Chooser::Named(Algorithm::HeavyLight)), plain));
     all.push((by(Chooser::Named(Algorithm::Dense)), |p| p.finite(true)));
     let configured = |c| Options { config: Some(Config::Vendor(c)), ..Options::default() };
@@ -112,7 +112,7 @@ fn an_execution_is_captured_in_a_graph() {
     host.values_mut().iter_mut().for_each(|value| *value = (11.0 * *value).round());
     let a = DeviceCsr::upload(&device, &host.view()).expect("A");
     let stream = device.new_stream().expect("a stream");
-    for (options, refine) in all_ways() {
+    for (options, refine) in all_variants() {
         let problem = refine(a.pattern().spmm(64).problem.calls(100));
         let (mut b, mut c) = operands(&device, &problem);
         let whole: Vec<f32> = b.data().to_host().expect("B").iter().map(|v| v.round()).collect();
@@ -169,7 +169,7 @@ fn twenty_runs_give_the_same_bits() {
     let device = device();
     let host = skewed(20_000);
     let a = DeviceCsr::upload(&device, &host.view()).expect("A");
-    for (chooser, refine) in ways() {
+    for (chooser, refine) in variants() {
         let options = Options { chooser, ..Options::default() };
         let problem = refine(a.pattern().spmm(32).problem.calls(20).deterministic(true));
         let mut first: Option<Vec<u32>> = None;

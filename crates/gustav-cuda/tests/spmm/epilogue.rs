@@ -40,7 +40,7 @@ fn small(k: usize) -> f64 {
 
 /// How a product is asked for.
 #[derive(Clone)]
-struct Way<'a> {
+struct Case<'a> {
     options: Options<'a>,
     columns: usize,
     layouts: (Layout, Layout),
@@ -48,10 +48,10 @@ struct Way<'a> {
     transpose: bool,
 }
 
-impl Way<'_> {
+impl Case<'_> {
     fn named(algorithm: Algorithm) -> Self {
         let options = Options { chooser: Chooser::Named(algorithm), ..Options::default() };
-        Way {
+        Case {
             options,
             columns: 33,
             layouts: (Layout::RowMajor, Layout::RowMajor),
@@ -60,14 +60,14 @@ impl Way<'_> {
     }
 }
 
-fn check<T: Scalar>(way: &Way<'_>) {
+fn check<T: Scalar>(case: &Case<'_>) {
     let device = device();
     let host = matrix::<T>();
     let rows = host.view();
-    let stored = way.transpose.then(|| rows.transpose().expect("a transpose"));
+    let stored = case.transpose.then(|| rows.transpose().expect("a transpose"));
     let stored = stored.as_ref().unwrap_or(&host);
     let a = DeviceCsr::upload(&device, &stored.view()).expect("A");
-    let Way { options, columns, layouts, transpose } = way.clone();
+    let Case { options, columns, layouts, transpose } = case.clone();
     let dense = |rows, layout, shift: usize| {
         Dense::from_fn(rows, columns, layout, |i, j| T::from_f64(small(i + 3 * j + shift)))
             .expect("B")
@@ -142,7 +142,7 @@ macro_rules! steps_of {
             for layout in [Layout::RowMajor, Layout::ColumnMajor] {
                 for columns in [33, 64] {
                     let layouts = (layout, layout);
-                    check::<$t>(&Way { layouts, columns, ..Way::named(Algorithm::$algorithm) });
+                    check::<$t>(&Case { layouts, columns, ..Case::named(Algorithm::$algorithm) });
                 }
             }
         }
@@ -181,9 +181,9 @@ const FINISHING: [Algorithm; 5] = [
 #[ignore = "needs a CUDA device"]
 fn of_a_transposed_matrix() {
     for algorithm in FINISHING {
-        check::<f32>(&Way { transpose: true, ..Way::named(algorithm) });
+        check::<f32>(&Case { transpose: true, ..Case::named(algorithm) });
     }
-    check::<f16>(&Way { transpose: true, columns: 64, ..Way::named(Algorithm::Tensor) });
+    check::<f16>(&Case { transpose: true, columns: 64, ..Case::named(Algorithm::Tensor) });
 }
 
 #[test]
@@ -192,10 +192,10 @@ fn of_mixed_layouts() {
     let (rows, columns) = (Layout::RowMajor, Layout::ColumnMajor);
     for layouts in [(rows, columns), (columns, rows)] {
         for algorithm in FINISHING {
-            check::<f32>(&Way { layouts, ..Way::named(algorithm) });
-            check::<f64>(&Way { layouts, transpose: true, ..Way::named(algorithm) });
+            check::<f32>(&Case { layouts, ..Case::named(algorithm) });
+            check::<f64>(&Case { layouts, transpose: true, ..Case::named(algorithm) });
         }
-        check::<bf16>(&Way { layouts, columns: 64, ..Way::named(Algorithm::Tensor) });
+        check::<bf16>(&Case { layouts, columns: 64, ..Case::named(Algorithm::Tensor) });
     }
 }
 
@@ -206,13 +206,13 @@ fn of_rows_in_an_order() {
     for order in [Order::Lpt, Order::ReverseCuthillMckee] {
         let order =
             order.of(&host.pattern().view(), WarpShape::default(), Search::Auto).expect("an order");
-        let segmented = Way::named(Algorithm::Segmented);
+        let segmented = Case::named(Algorithm::Segmented);
         let options = Options { order: Some(&order), ..segmented.options };
-        check::<f32>(&Way { options, ..segmented });
+        check::<f32>(&Case { options, ..segmented });
         // Whole rows as listed, where none is cut.
         let config = Config { longest: None, ..segmented_config() };
         let config = Some(gustav_cuda::Config::Segmented(config));
-        check::<f32>(&Way { options: Options { config, ..options }, ..segmented });
+        check::<f32>(&Case { options: Options { config, ..options }, ..segmented });
         let config = Config {
             subgroups: 1,
             segments_per_group: 4,
@@ -221,7 +221,7 @@ fn of_rows_in_an_order() {
             ..segmented_config()
         };
         let config = Some(gustav_cuda::Config::Segmented(config));
-        check::<f32>(&Way { options: Options { config, ..options }, ..segmented });
+        check::<f32>(&Case { options: Options { config, ..options }, ..segmented });
     }
 }
 
@@ -253,8 +253,8 @@ fn of_many_panels() {
         let segment = Config { lanes: 4, tiles: 1, ..segmented_config() };
         let config = column_panel::Config { columns: 24, rows: 9, segment };
         let config = Some(gustav_cuda::Config::ColumnPanel(config));
-        let way = Way::named(Algorithm::ColumnPanel);
-        check::<f32>(&Way { options: Options { config, ..way.options }, columns, ..way });
+        let case = Case::named(Algorithm::ColumnPanel);
+        check::<f32>(&Case { options: Options { config, ..case.options }, columns, ..case });
     }
 }
 

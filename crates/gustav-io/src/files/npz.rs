@@ -11,7 +11,7 @@ use zip::write::{SimpleFileOptions, ZipWriter};
 use super::npy::{little_endian, write_array, write_header};
 use super::npy_header::{Array, Kind};
 use super::options::Storage;
-use super::parts::{Piece, Whole};
+use super::parts::{Section, Whole};
 use super::source::{Stop, read_all};
 
 fn damaged(reason: impl Into<String>) -> Error {
@@ -315,7 +315,8 @@ pub(crate) fn header(file: &[u8]) -> Result<(u64, u64, Array)> {
     Ok((archive.rows as u64, archive.cols as u64, data))
 }
 
-/// Whether indices of a matrix take eight bytes. SciPy requires both index arrays to have the same signed type.
+/// Whether indices of a matrix take eight bytes. SciPy requires both index arrays to have the same
+/// signed type.
 pub(crate) fn is_wide(whole: Whole) -> bool {
     let narrow = i32::MAX as usize;
     [whole.rows, whole.columns, whole.entries].iter().any(|n| *n > narrow)
@@ -344,13 +345,13 @@ pub(crate) fn append_values<T: Scalar>(to: &mut Vec<u8>, values: &[T]) -> io::Re
     Ok(())
 }
 
-/// Writes a matrix piece by piece, uncompressed, so that parts can be read by themselves; see
-/// [`write_pieces`](super::parts::write_pieces).
-pub(crate) fn write_pieces(
+/// Writes a matrix section by section, uncompressed, so that parts can be read by themselves; see
+/// [`write_sections`](super::parts::write_sections).
+pub(crate) fn write_sections(
     to: &mut (impl Write + ?Sized),
     descr: &str,
     whole: Whole,
-    mut write: impl FnMut(Piece, &mut dyn Write) -> io::Result<()>,
+    mut write: impl FnMut(Section, &mut dyn Write) -> io::Result<()>,
 ) -> io::Result<()> {
     let mut zip = ZipWriter::new_stream(to);
     let index = if is_wide(whole) { "<i8" } else { "<i4" };
@@ -368,15 +369,15 @@ pub(crate) fn write_pieces(
         data(&mut zip)
     };
     let Whole { rows, columns, entries } = whole;
-    array("indices", index, &[entries], entries * width, &mut |to| write(Piece::Indices, to))?;
+    array("indices", index, &[entries], entries * width, &mut |to| write(Section::Indices, to))?;
     array("indptr", index, &[rows + 1], (rows + 1) * width, &mut |to| {
         to.write_all(&[0; 8][..width])?;
-        write(Piece::Offsets, to)
+        write(Section::Offsets, to)
     })?;
     array("format", "|S3", &[], 3, &mut |to| to.write_all(b"csr"))?;
     let shape = [rows as i64, columns as i64];
     array("shape", "<i8", &[2], 16, &mut |to| to.write_all(&little_endian(&shape)))?;
-    array("data", descr, &[entries], entries * 8, &mut |to| write(Piece::Values, to))?;
+    array("data", descr, &[entries], entries * 8, &mut |to| write(Section::Values, to))?;
     zip.finish()?;
     Ok(())
 }

@@ -1,4 +1,5 @@
-//! Files that several processes read and write together, each a part: every byte is parsed once in all.
+//! Files that several processes read and write together, each a part: every byte is parsed once in
+//! all.
 //!
 //! Who speaks to the other processes is the caller's: `gustav-mpi` for ranks of MPI.
 
@@ -43,8 +44,9 @@ pub struct Entries<T: Scalar> {
 }
 
 impl SharedFile {
-    /// Opens `path`: `None` for what can only be read whole, by [`read_csr`](super::read_csr), which is all but
-    /// uncompressed Matrix Market files of sparse matrices and npz files of CSR arrays that are stored uncompressed.
+    /// Opens `path`: `None` for what can only be read whole, by [`read_csr`](super::read_csr),
+    /// which is all but uncompressed Matrix Market files of sparse matrices and npz files of CSR
+    /// arrays that are stored uncompressed.
     ///
     /// # Errors
     /// As [`read_csr`](super::read_csr), for what is before the entries.
@@ -93,7 +95,8 @@ impl SharedFile {
         }
     }
 
-    /// Whether parts are those of the text, by [`SharedFile::entries`], or rows, by [`SharedFile::rows`].
+    /// Whether parts are those of the text, by [`SharedFile::entries`], or rows, by
+    /// [`SharedFile::rows`].
     pub fn is_text(&self) -> bool {
         matches!(self.kind, Kind::MatrixMarket(_))
     }
@@ -106,10 +109,12 @@ impl SharedFile {
         }
     }
 
-    /// The entries on the lines that begin in part `part` of `parts`, all of equal size in bytes, of a text.
+    /// The entries on the lines that begin in part `part` of `parts`, all of equal size in bytes,
+    /// of a text.
     ///
     /// # Errors
-    /// As [`read_csr`](super::read_csr), with line and column in the whole file; [`Error::Argument`] for another file.
+    /// As [`read_csr`](super::read_csr), with line and column in the whole file;
+    /// [`Error::Argument`] for another file.
     pub fn entries<T: Scalar>(&self, part: usize, parts: usize) -> Result<Entries<T>> {
         let Kind::MatrixMarket(prologue) = &self.kind else {
             return Err(self.refuse("parts of the text", "rows, as it is no text"));
@@ -161,7 +166,8 @@ impl SharedFile {
 }
 
 impl<T: Scalar> Entries<T> {
-    /// The mirror images that `symmetry` adds, in the order of the entries that they mirror; all values are there.
+    /// The mirror images that `symmetry` adds, in the order of the entries that they mirror; all
+    /// values are there.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].
@@ -191,7 +197,7 @@ impl<T: Scalar> Entries<T> {
 
 /// What a file holds of every row, one after another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Piece {
+pub enum Section {
     /// Lines of text.
     Lines,
     /// Column indices.
@@ -213,11 +219,11 @@ pub struct Whole {
     pub entries: usize,
 }
 
-/// The pieces that a file has, in order.
+/// The sections that a file has, in order.
 ///
 /// # Errors
-/// [`Error::Argument`] for a name or options that [`write_pieces`] refuses.
-pub fn pieces(path: &Path, options: &WriteOptions) -> Result<&'static [Piece]> {
+/// [`Error::Argument`] for a name or options that [`write_sections`] refuses.
+pub fn sections(path: &Path, options: &WriteOptions) -> Result<&'static [Section]> {
     let (format, _) = target(path, options)?;
     check(format, options)?;
     let refuse = |found: String, expected: &str| {
@@ -230,18 +236,19 @@ pub fn pieces(path: &Path, options: &WriteOptions) -> Result<&'static [Piece]> {
         _ if options.storage != Storage::Csr => {
             refuse(format!("{} arrays", options.storage.name()), "csr arrays, in parts")
         }
-        Format::MatrixMarket => Ok(&[Piece::Lines]),
-        Format::Npz => Ok(&[Piece::Indices, Piece::Offsets, Piece::Values]),
+        Format::MatrixMarket => Ok(&[Section::Lines]),
+        Format::Npz => Ok(&[Section::Indices, Section::Offsets, Section::Values]),
         Format::Npy | Format::Smtx => refuse(format!("{format}, in parts"), "mtx or npz"),
     }
 }
 
-/// The bytes of `piece` for rows that begin with row `first_row` and entry `first_entry` of `whole`.
+/// The bytes of `section` for rows that begin with row `first_row` and entry `first_entry` of
+/// `whole`.
 ///
 /// # Errors
 /// [`Error::OutOfMemory`].
-pub fn bytes_of_piece<T: Scalar, I: Index, O: Index>(
-    piece: Piece,
+pub fn bytes_of_section<T: Scalar, I: Index, O: Index>(
+    section: Section,
     rows: CsrView<'_, T, I, O>,
     (first_row, first_entry): (usize, usize),
     whole: Whole,
@@ -249,19 +256,21 @@ pub fn bytes_of_piece<T: Scalar, I: Index, O: Index>(
 ) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let wide = npz::is_wide(whole);
-    let written = match piece {
-        Piece::Lines => super::matrix_market::write::coordinate_lines(
+    let written = match section {
+        Section::Lines => super::matrix_market::write::coordinate_lines(
             &mut bytes,
             rows,
             first_row,
             options.pattern_only,
         ),
-        Piece::Indices => npz::append_indices(&mut bytes, rows.indices(), 0, wide),
-        Piece::Offsets => npz::append_indices(&mut bytes, &rows.offsets()[1..], first_entry, wide),
-        Piece::Values if options.pattern_only => {
+        Section::Indices => npz::append_indices(&mut bytes, rows.indices(), 0, wide),
+        Section::Offsets => {
+            npz::append_indices(&mut bytes, &rows.offsets()[1..], first_entry, wide)
+        }
+        Section::Values if options.pattern_only => {
             npz::append_values(&mut bytes, &vec![T::one(); rows.nnz()])
         }
-        Piece::Values => npz::append_values(&mut bytes, rows.values().as_slice()),
+        Section::Values => npz::append_values(&mut bytes, rows.values().as_slice()),
     };
     written.map_err(|_| Error::OutOfMemory {
         what: "bytes to write",
@@ -271,24 +280,25 @@ pub fn bytes_of_piece<T: Scalar, I: Index, O: Index>(
     Ok(bytes)
 }
 
-/// Writes the file of `whole`, with values of type `T`, as [`write_csr`](super::write_csr) does: whole or not at all.
-/// `write` is called for every piece in order, and writes its bytes for all rows in order.
+/// Writes the file of `whole`, with values of type `T`, as [`write_csr`](super::write_csr) does:
+/// whole or not at all. `write` is called for every section in order, and writes its bytes for all
+/// rows in order.
 ///
 /// # Errors
 /// As [`write_csr`](super::write_csr).
-pub fn write_pieces<T: Scalar>(
+pub fn write_sections<T: Scalar>(
     path: impl AsRef<Path>,
     whole: Whole,
     options: &WriteOptions,
-    mut write: impl FnMut(Piece, &mut dyn Write) -> io::Result<()>,
+    mut write: impl FnMut(Section, &mut dyn Write) -> io::Result<()>,
 ) -> Result<()> {
     let path = path.as_ref();
-    pieces(path, options)?;
+    sections(path, options)?;
     let (format, compression) = target(path, options)?;
     let shape = [whole.rows, whole.columns, whole.entries];
     if format == Format::Npz {
         let descr = super::npy::descr::<T>()?;
-        return atomic::write(path, compression, |to| npz::write_pieces(to, descr, whole, write));
+        return atomic::write(path, compression, |to| npz::write_sections(to, descr, whole, write));
     }
     atomic::write(path, compression, |to| {
         let general = Symmetry::General;
@@ -298,6 +308,6 @@ pub fn write_pieces<T: Scalar>(
             general,
             options.pattern_only,
         )?;
-        write(Piece::Lines, to)
+        write(Section::Lines, to)
     })
 }

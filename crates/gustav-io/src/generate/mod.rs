@@ -199,8 +199,8 @@ impl Generator {
     }
 
     /// The pattern of rows `rows` alone, over all columns: those of the whole matrix that
-    /// [`Generator::build`] gives, without the memory of the others. R-MAT draws all edges for it; other
-    /// families draw these rows alone.
+    /// [`Generator::build`] gives, without the memory of the others. R-MAT draws all edges for it;
+    /// other families draw these rows alone.
     ///
     /// # Errors
     /// [`Error::Argument`] for rows that there are not, and as [`Generator::build`].
@@ -223,8 +223,9 @@ impl Generator {
         gustav_core::Pattern::new(len, ncols, offsets, indices)
     }
 
-    /// The values of entries `first` to `first + len` − 1 of the whole matrix, counted row by row: those of rows that
-    /// [`Generator::pattern_of_rows`] gives, where `first` entries are in rows before them.
+    /// The values of entries `first` to `first + len` − 1 of the whole matrix, counted row by row:
+    /// those of rows that [`Generator::pattern_of_rows`] gives, where `first` entries are in rows
+    /// before them.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`].

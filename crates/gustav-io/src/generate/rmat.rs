@@ -124,21 +124,21 @@ impl Family for Rmat {
                 });
             });
         } else {
-            // All edges are drawn, and those of these rows kept.
+            // All edges are drawn, and those of other rows dropped.
             let of_rows = |run: usize| {
-                let mut kept = Vec::new();
+                let mut own = Vec::new();
                 draw(run, &mut |edge| {
                     if rows.contains(&((edge >> self.scale) as usize)) {
-                        kept.push(edge);
+                        own.push(edge);
                     }
                 });
-                kept
+                own
             };
             let parts: Vec<Vec<u64>> = parallel::map(count.div_ceil(RUN), of_rows);
             let len = parts.iter().map(Vec::len).sum();
-            let mut kept = try_vec::<u64>(len, "edges")?;
-            parts.iter().for_each(|part| kept.extend_from_slice(part));
-            edges = kept.into();
+            let mut own = try_vec::<u64>(len, "edges")?;
+            parts.iter().for_each(|part| own.extend_from_slice(part));
+            edges = own.into();
         }
         parallel::sort(&mut edges);
         let mut offsets = try_vec::<O>(rows.len() + 1, "row offsets")?;

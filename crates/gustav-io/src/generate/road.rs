@@ -23,7 +23,7 @@ pub struct Road {
 }
 
 /// 0.7 in units of 2⁻⁶⁴.
-const KEPT: u64 = 0xb333_3333_3333_3333;
+const EDGE_THRESHOLD: u64 = 0xb333_3333_3333_3333;
 
 impl Display for Road {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -57,7 +57,7 @@ impl Family for Road {
         // A street is identified by the number of its lower end: even along x, odd along y.
         let street = |lower: usize, along_y: bool| {
             let number = (lower as u64).wrapping_mul(2) | u64::from(along_y);
-            hash(seed, Purpose::Edges, number) < KEPT
+            hash(seed, Purpose::Edges, number) < EDGE_THRESHOLD
         };
         pattern(rows, (self.shape()?.0, self.entries()), seed, &|row, _, columns| {
             let (x, y) = (row % nx, row / nx);

@@ -19,8 +19,8 @@ pub(crate) struct Pattern<I: Index, O: Index> {
 pub(crate) type Row<'a> = dyn Fn(usize, &mut Stream, &mut Vec<usize>) + Sync + 'a;
 
 /// Rows `rows` of the pattern whose row `r` has the columns that `row(r, stream, columns)` appends,
-/// with a stream of its own for every row. `whole`: the rows of the whole pattern and the entries to
-/// expect in them.
+/// with a stream of its own for every row. `whole`: the rows of the whole pattern and the entries
+/// to expect in them.
 ///
 /// # Errors
 /// [`Error::Overflow`](gustav_core::Error::Overflow) when the entries do not fit the offsets,
@@ -33,8 +33,8 @@ pub(crate) fn pattern<I: Index, O: Index>(
 ) -> Result<Pattern<I, O>> {
     let mut offsets = try_vec::<O>(rows.len().saturating_add(1), "row offsets")?;
     // Fails here if there is too little memory, before the chunks are generated.
-    let share = rows.len() as f64 / nrows.max(1) as f64;
-    let expected = entries.map_or(0.0, |n| n as f64 * share);
+    let fraction = rows.len() as f64 / nrows.max(1) as f64;
+    let expected = entries.map_or(0.0, |n| n as f64 * fraction);
     drop(try_vec::<I>(expected as usize, "column indices")?);
     let chunks: Vec<(Vec<usize>, Vec<I>)> = parallel::map(rows.len().div_ceil(CHUNK), |chunk| {
         let (mut lengths, mut indices, mut columns) = (Vec::new(), Vec::new(), Vec::new());

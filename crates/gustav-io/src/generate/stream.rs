@@ -85,14 +85,14 @@ impl Stream {
 
 /// Removes repeated neighbours from `start` on.
 fn dedup_from(list: &mut Vec<usize>, start: usize) {
-    let mut kept = start;
+    let mut end = start;
     for k in start..list.len() {
-        if kept == start || list[k] != list[kept - 1] {
-            list[kept] = list[k];
-            kept += 1;
+        if end == start || list[k] != list[end - 1] {
+            list[end] = list[k];
+            end += 1;
         }
     }
-    list.truncate(kept);
+    list.truncate(end);
 }
 
 /// xʸ for x ≥ 0 and y ≥ 0 by multiplications and square roots alone, which all machines round

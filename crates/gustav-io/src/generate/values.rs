@@ -7,8 +7,8 @@ use super::stream::{Purpose, Stream};
 /// Entries drawn from one stream.
 const RUN: usize = 4096;
 
-/// The values of entries `first` to `first + len` − 1, of either sign: magnitudes uniform in [0.5, 1.5), rounded;
-/// for integers in 1..=9.
+/// The values of entries `first` to `first + len` − 1, of either sign: magnitudes uniform in [0.5,
+/// 1.5), rounded; for integers in 1..=9.
 pub(crate) fn values<T: Scalar>(first: usize, len: usize, seed: u64) -> Result<Buffer<T>> {
     let mut values = Buffer::<T>::zeroed(len, "values")?;
     let to_next = (RUN - first % RUN).min(len);

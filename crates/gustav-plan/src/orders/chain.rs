@@ -18,8 +18,8 @@ pub(super) enum Tie {
     Warp,
 }
 
-/// Begins with the `step` rows of the lowest warp load; every other position takes the remaining row
-/// with the smallest distance to the row `step` positions earlier.
+/// Begins with the `step` rows of the lowest warp load; every other position takes the remaining
+/// row with the smallest distance to the row `step` positions earlier.
 pub(super) fn chain<I: Index, O: Index>(
     view: &RowView<'_, '_, I, O>,
     step: usize,

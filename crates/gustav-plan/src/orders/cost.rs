@@ -21,7 +21,8 @@ const CALL_MS_PER_VECTOR: f64 = 0.3e-6;
 const SAVED: f64 = 0.05;
 
 impl Order {
-    /// Orders whose cost grows no faster than the matrix and that have been the fastest with `segmented`.
+    /// Orders whose cost grows no faster than the matrix and that have been the fastest with
+    /// `segmented`.
     pub const NEAR_LINEAR: &[Order] = &[
         Order::Plain,
         Order::ReverseCuthillMckee,
@@ -32,7 +33,8 @@ impl Order {
         Order::MinHash,
     ];
 
-    /// Estimated milliseconds of building the order for A of `problem`, from its rows and nonzeros alone.
+    /// Estimated milliseconds of building the order for A of `problem`, from its rows and nonzeros
+    /// alone.
     pub fn cost_ms(self, problem: &Problem) -> f64 {
         let nanoseconds = match self {
             Order::Stored | Order::Plain | Order::Flipped | Order::Lpt | Order::Dcsr => SORTING,

@@ -1,5 +1,5 @@
-//! `flipped`: plain, distributed to the warps back and forth, so that the first warp does not always have the largest
-//! row of its group.
+//! `flipped`: plain, distributed to the warps back and forth, so that the first warp does not
+//! always have the largest row of its group.
 
 use gustav_core::{Index, Result};
 

@@ -1,4 +1,5 @@
-//! `warp-aware`: each row of a warp follows a row that reads the same cache lines, for reuse inside a warp.
+//! `warp-aware`: each row of a warp follows a row that reads the same cache lines, for reuse inside
+//! a warp.
 
 use gustav_core::{Index, Result};
 

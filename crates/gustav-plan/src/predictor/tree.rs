@@ -26,8 +26,9 @@ pub enum Tree {
 }
 
 impl Tree {
-    /// Grown by greedy splits over the first `inputs` values of [`Inputs::names`]. Each split minimises the sum,
-    /// over the matrices, of the time of their branch's best single candidate ÷ the time of their own best.
+    /// Grown by greedy splits over the first `inputs` values of [`Inputs::names`]. Each split
+    /// minimises the sum, over the matrices, of the time of their branch's best single candidate ÷
+    /// the time of their own best.
     pub fn train(table: &Table, inputs: usize) -> Self {
         let weighed = |case| WeighedCase { case, values: case.inputs.values() };
         let mut cases: Vec<WeighedCase<'_>> = table.cases().iter().map(weighed).collect();

@@ -94,8 +94,8 @@ impl Changes {
     /// Whether a result of Gustav is slower or no longer right, or missing unless `args.partial` is
     /// set.
     pub fn regressed(&self, args: &ChangeArgs) -> bool {
-        let gone = if args.partial { 0 } else { self.ours_missing };
-        self.count(Verdict::Slower) + self.count(Verdict::Broken) + gone > 0
+        let missing = if args.partial { 0 } else { self.ours_missing };
+        self.count(Verdict::Slower) + self.count(Verdict::Broken) + missing > 0
     }
 }
 
@@ -114,9 +114,9 @@ fn latest(records: &[Record]) -> BTreeMap<Key<'_>, &Record> {
     let mut found = BTreeMap::<Key<'_>, &Record>::new();
     for r in records {
         let key = (&r.case, [r.rows, r.cols, r.nnz], r.engine_name(), r.threads);
-        let kept = found.entry(key).or_insert(r);
-        if r.group >= kept.group {
-            *kept = r;
+        let latest = found.entry(key).or_insert(r);
+        if r.group >= latest.group {
+            *latest = r;
         }
     }
     found
@@ -209,9 +209,9 @@ pub fn changes(old: &[Record], new: &[Record], args: &ChangeArgs) -> Result<Chan
     }
     let (before, after) = (latest(old), latest(new));
     let name = |key: &Key<'_>| format!("{} {}", key.0, key.2);
-    let gone: Vec<_> = before.keys().filter(|k| !after.contains_key(*k)).collect();
-    let ours_missing = gone.iter().filter(|k| k.2.starts_with("gustav")).count();
-    let missing = gone.into_iter().map(name).collect();
+    let absent: Vec<_> = before.keys().filter(|k| !after.contains_key(*k)).collect();
+    let ours_missing = absent.iter().filter(|k| k.2.starts_with("gustav")).count();
+    let missing = absent.into_iter().map(name).collect();
     let added = after.keys().filter(|k| !before.contains_key(*k)).map(name).collect();
     let mut changes: Vec<_> = before
         .iter()

@@ -153,7 +153,8 @@ impl<'a> PaperB<'a> {
         (of_inside + of_outside > 0).then_some((claim, found))
     }
 
-    /// The gain of the pipeline where conversion and multiplication take similar time, and elsewhere.
+    /// The gain of the pipeline where conversion and multiplication take similar time, and
+    /// elsewhere.
     fn alike(&self) -> Option<(String, String)> {
         let mut gains = [Vec::new(), Vec::new()];
         for (&(sparsity, base, n, threads), ratio) in &self.conversions {

@@ -138,7 +138,8 @@ pub(crate) type Points = Vec<(f64, f64)>;
 /// Most series of a figure of points or distributions.
 const MOST_SERIES: usize = 8;
 
-/// A series for each name that has points, Gustav first, so that its colour is the same in all figures.
+/// A series for each name that has points, Gustav first, so that its colour is the same in all
+/// figures.
 pub(crate) fn series<N: ToString, P>(
     groups: impl IntoIterator<Item = (N, Vec<P>)>,
     mark: fn(Vec<P>) -> Mark,

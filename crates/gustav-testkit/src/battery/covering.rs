@@ -1,15 +1,15 @@
-//! Selections of combinations in which every pair of choices meets.
+//! Selections of combinations in which every pair of choices occurs.
 
 use std::collections::HashSet;
 
 use super::Extent;
 
-/// The variable with which the battery takes one of so many cases, where it runs under a checker of memory accesses
-/// that makes everything slow. A prime number meets every choice of every factor.
+/// The variable with which the battery takes one of so many cases, where it runs under a checker of
+/// memory accesses that makes everything slow. A prime number takes every choice of every factor.
 const EVERY: &str = "GUSTAV_BATTERY_EVERY";
 
 /// Combinations of choices, one index per factor: all of them, or a fixed selection in which
-/// every pair of choices of different factors meets at least once. `factors` holds the number
+/// every pair of choices of different factors occurs at least once. `factors` holds the number
 /// of choices of each. [`EVERY`] thins them out.
 pub(crate) fn combinations(factors: &[usize], extent: Extent) -> Vec<Vec<usize>> {
     let all = product(factors);
@@ -39,27 +39,27 @@ fn product(factors: &[usize]) -> Vec<Vec<usize>> {
 }
 
 /// Greedy: the first two factors are crossed in full, and each of their pairs takes the
-/// combination of the others that meets the most new pairs; more rounds follow while they meet
+/// combination of the others that covers the most new pairs; more rounds follow while they cover
 /// new ones.
 fn covering(factors: &[usize], all: Vec<Vec<usize>>) -> Vec<Vec<usize>> {
     if factors.len() < 3 {
         return all;
     }
     let (heads, tails) = (product(&factors[..2]), product(&factors[2..]));
-    let mut met = HashSet::new();
+    let mut covered = HashSet::new();
     let mut rows: Vec<Vec<usize>> = Vec::new();
     loop {
         let before = rows.len();
-        for (turn, head) in heads.iter().enumerate() {
+        for (number, head) in heads.iter().enumerate() {
             let candidate = |k: usize| -> Vec<usize> {
                 // Starting elsewhere each time spreads what no pair decides.
-                let tail = &tails[(k + turn * 7) % tails.len()];
+                let tail = &tails[(k + number * 7) % tails.len()];
                 head.iter().chain(tail).copied().collect()
             };
-            let gain = |row: &[usize]| pairs(row).filter(|p| !met.contains(p)).count();
+            let gain = |row: &[usize]| pairs(row).filter(|p| !covered.contains(p)).count();
             let best = (0..tails.len()).map(candidate).rev().max_by_key(|row| gain(row));
             if let Some(row) = best.filter(|row| before == 0 || gain(row) > 0) {
-                met.extend(pairs(&row));
+                covered.extend(pairs(&row));
                 rows.push(row);
             }
         }
@@ -80,13 +80,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_pair_meets() {
+    fn every_pair_is_covered() {
         for factors in [&[30, 14, 4, 2, 2, 2, 4][..], &[30, 2, 4], &[5, 3, 2], &[3, 1, 1, 4]] {
             let rows = combinations(factors, Extent::Covering);
-            let met: HashSet<_> = rows.iter().flat_map(|row| pairs(row)).collect();
+            let covered: HashSet<_> = rows.iter().flat_map(|row| pairs(row)).collect();
             let all = product(factors);
             let needed: HashSet<_> = all.iter().flat_map(|row| pairs(row)).collect();
-            let missing: Vec<_> = needed.difference(&met).collect();
+            let missing: Vec<_> = needed.difference(&covered).collect();
             assert!(missing.is_empty(), "{factors:?}: {missing:?}");
             assert!(rows.len() <= all.len());
         }

@@ -30,13 +30,13 @@ pub struct SpmmExtremumCase<'a, T: Scalar, I: Index, O: Index> {
     pub empty: Option<T::Accum>,
     /// C, poisoned, to be overwritten; its padding must stay as it is.
     pub c: DenseViewMut<'a, T>,
-    /// The winners, to be overwritten, where they are asked for.
+    /// The winners, to be overwritten, where there are any.
     pub winners: Option<WinnersMut<'a>>,
 }
 
-/// Whether winners are asked for, and of which type.
+/// Whether winners are requested, and of which type.
 #[derive(Clone, Copy, Debug)]
-enum Asked {
+enum WinnerType {
     None,
     U32,
     U64,
@@ -75,7 +75,7 @@ struct Choice {
     layouts: (Layout, Layout),
     padded: bool,
     transpose_a: bool,
-    asked: Asked,
+    winner_type: WinnerType,
     elements: Elements,
     alpha: Option<f64>,
     empty: Option<f64>,
@@ -92,7 +92,7 @@ pub fn check_spmm_extremum<T: Scalar, I: Index, O: Index>(
 ) {
     let matrices: Vec<_> =
         matrices::<T, I, O>().into_iter().filter(|m| settings.takes(&m.traits)).collect();
-    let asked = [Asked::None, Asked::U32, Asked::U64];
+    let winner_type = [WinnerType::None, WinnerType::U32, WinnerType::U64];
     let elements = [Elements::Any, Elements::Few, Elements::Special];
     // A negative factor leaves the order of products alone.
     let (alphas, empties) = ([None, Some(-3.0)], [None, Some(7.0)]);
@@ -102,7 +102,7 @@ pub fn check_spmm_extremum<T: Scalar, I: Index, O: Index>(
         settings.layouts.len(),
         if settings.padded { 2 } else { 1 },
         settings.transpose_a.len(),
-        asked.len(),
+        winner_type.len(),
         elements.len(),
         alphas.len(),
         empties.len(),
@@ -115,7 +115,7 @@ pub fn check_spmm_extremum<T: Scalar, I: Index, O: Index>(
             layouts: settings.layouts[row[2]],
             padded: row[3] == 1,
             transpose_a: settings.transpose_a[row[4]],
-            asked: asked[row[5]],
+            winner_type: winner_type[row[5]],
             elements: elements[row[6]],
             alpha: alphas[row[7]],
             empty: empties[row[8]],
@@ -128,11 +128,11 @@ pub fn check_spmm_extremum<T: Scalar, I: Index, O: Index>(
 
 impl Choice {
     fn describe(&self, name: &str) -> String {
-        let Choice { columns, layouts: (b, c), asked, elements, alpha, empty, .. } = self;
+        let Choice { columns, layouts: (b, c), winner_type, elements, alpha, empty, .. } = self;
         let transposed = if self.transpose_a { " transposed" } else { "" };
         let padded = if self.padded { " padded" } else { "" };
         format!(
-            "{name}{transposed}, n = {columns}, B {b}, C {c}{padded}, winners {asked:?}, \
+            "{name}{transposed}, n = {columns}, B {b}, C {c}{padded}, winners {winner_type:?}, \
              {elements:?} elements, alpha {alpha:?}, empty {empty:?}"
         )
     }
@@ -165,10 +165,10 @@ impl Choice {
                 alpha,
                 empty,
                 c: DenseViewMut::new(rows, n, c.layout, c.ld, &mut found)?,
-                winners: match self.asked {
-                    Asked::None => None,
-                    Asked::U32 => Some(WinnersMut::U32(&mut u32s)),
-                    Asked::U64 => Some(WinnersMut::U64(&mut u64s)),
+                winners: match self.winner_type {
+                    WinnerType::None => None,
+                    WinnerType::U32 => Some(WinnersMut::U32(&mut u32s)),
+                    WinnerType::U64 => Some(WinnersMut::U64(&mut u64s)),
                 },
             })
         });
@@ -181,10 +181,10 @@ impl Choice {
                 alpha: alpha.unwrap_or(T::Accum::one()),
                 empty: empty.unwrap_or(T::Accum::zero()),
             };
-            let winners = match self.asked {
-                Asked::None => None,
-                Asked::U32 => Some(IndexSlice::U32(&u32s)),
-                Asked::U64 => Some(IndexSlice::U64(&u64s)),
+            let winners = match self.winner_type {
+                WinnerType::None => None,
+                WinnerType::U32 => Some(IndexSlice::U32(&u32s)),
+                WinnerType::U64 => Some(IndexSlice::U64(&u64s)),
             };
             reference.verify(c.view(&found)?, winners)
         };

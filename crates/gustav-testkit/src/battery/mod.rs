@@ -1,9 +1,10 @@
 //! The battery: named nasty matrices × column counts × layouts × α, β × transposition, which
 //! every algorithm of every backend must pass.
 //!
-//! [`check_spmm`], [`check_spmm_extremum`], [`check_spmv`], [`check_spgemm`], [`check_sddmm`], [`check_softmax`],
-//! [`check_attention`] and those of gradients hand each case to a closure that runs the kernel, compare the
-//! result with the [oracle](crate::oracle), and panic with a list of the cases that failed.
+//! [`check_spmm`], [`check_spmm_extremum`], [`check_spmv`], [`check_spgemm`], [`check_sddmm`],
+//! [`check_softmax`], [`check_attention`] and those of gradients hand each case to a closure that
+//! runs the kernel, compare the result with the [oracle](crate::oracle), and panic with a list of
+//! the cases that failed.
 
 mod attention;
 mod covering;
@@ -39,7 +40,7 @@ pub const COLUMNS: [usize; 14] = [1, 2, 3, 4, 7, 8, 16, 31, 32, 33, 64, 100, 128
 /// How many of the combinations are run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Extent {
-    /// A fixed selection in which every pair of choices meets: every matrix with every column
+    /// A fixed selection in which every pair of choices occurs: every matrix with every column
     /// count, every layout with every (α, β), and so on.
     #[default]
     Covering,

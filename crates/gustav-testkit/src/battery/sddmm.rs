@@ -40,7 +40,8 @@ struct Choice {
     scaling: Scaling,
 }
 
-/// Runs `kernel` on the cases that `settings` select; its columns and transposition have no meaning here.
+/// Runs `kernel` on the cases that `settings` select; its columns and transposition have no meaning
+/// here.
 ///
 /// # Panics
 /// With the list of failed cases: wrong values, errors, panics.

@@ -72,7 +72,7 @@ pub fn check_spgemm_over<T: Scalar, I: Index, O: Index>(
         matrices::<T, I, O>().into_iter().filter(|m| settings.takes(&m.traits)).collect();
     let mut report = Report::default();
     let factors = [matrices.len(), OTHERS.len()];
-    for (turn, row) in combinations(&factors, Extent::Full).iter().enumerate() {
+    for (number, row) in combinations(&factors, Extent::Full).iter().enumerate() {
         let matrix = &matrices[row[0]];
         let b = match other(matrix, row[1], settings) {
             Ok(Some(b)) => b,
@@ -81,7 +81,7 @@ pub fn check_spgemm_over<T: Scalar, I: Index, O: Index>(
         };
         let orders = match settings.extent {
             Extent::Full => settings.sorted.clone(),
-            Extent::Covering => vec![settings.sorted[turn % settings.sorted.len()]],
+            Extent::Covering => vec![settings.sorted[number % settings.sorted.len()]],
         };
         for sorted in orders {
             let (a, b) = (matrix.csr.view(), b.view());

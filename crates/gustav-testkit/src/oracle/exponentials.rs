@@ -1,29 +1,31 @@
 //! The softmax of a row of scores, and how far off a kernel's may be.
 //!
-//! u is the unit roundoff of sums, n the number of scores sⱼ of the row, M their maximum, pⱼ the softmax. A kernel's
-//! weight wⱼ(1 + δⱼ) = exp(sⱼ − m)(1 + δⱼ) has |δⱼ| ≤ exp(ηⱼ) − 1 with
+//! u is the unit roundoff of sums, n the number of scores sⱼ of the row, M their maximum, pⱼ the
+//! softmax. A kernel's weight wⱼ(1 + δⱼ) = exp(sⱼ − m)(1 + δⱼ) has |δⱼ| ≤ exp(ηⱼ) − 1 with
 //!
 //! ηⱼ = eⱼ + 3u(M − sⱼ) + EXPONENTIAL·n·u:
 //!
-//! eⱼ is the error of its score; 3u that of its exponent (the subtraction, and log₂e with its product where
-//! exponentials are powers of two); the last term that of exponentials, one for itself and one for every time that
-//! the maximum grows afterwards, n − 1 times at most, the exponents of which add up to M − sⱼ. The maximum m divides
-//! out, whatever it is.
+//! eⱼ is the error of its score; 3u that of its exponent (the subtraction, and log₂e with its
+//! product where exponentials are powers of two); the last term that of exponentials, one for
+//! itself and one for every time that the maximum grows afterwards, n − 1 times at most, the
+//! exponents of which add up to M − sⱼ. The maximum m divides out, whatever it is.
 //!
-//! Sums of n terms, each multiplied again whenever the maximum grows, have relative errors θ = (2n + 2)u a term.
-//! With D = Σ(pⱼ|δⱼ| + θ pⱼ(1 + |δⱼ|)), what the sum of weights may be off, a mean of values vⱼ is off by
+//! Sums of n terms, each multiplied again whenever the maximum grows, have relative errors θ =
+//! (2n + 2)u a term. With D = Σ(pⱼ|δⱼ| + θ pⱼ(1 + |δⱼ|)), what the sum of weights may be off, a mean of
+//! values vⱼ is off by
 //!
 //! Σ(pⱼ|δⱼ||vⱼ − mean| + θ pⱼ(1 + |δⱼ|)(|vⱼ| + |mean|)) / (1 − D),
 //!
-//! because Σ pⱼ(vⱼ − mean) = 0; and whatever the weights are, it lies between the smallest and the largest vⱼ.
+//! because Σ pⱼ(vⱼ − mean) = 0; and whatever the weights are, it lies between the smallest and the
+//! largest vⱼ.
 
 use gustav_core::DType;
 
 use super::expected::{Expected, Overflow};
 use super::limits::Limits;
 
-/// Error of an exponential or a logarithm in u: two units in the last place, as CUDA's `exp2f` has; those of C
-/// libraries are closer.
+/// Error of an exponential or a logarithm in u: two units in the last place, as CUDA's `exp2f` has;
+/// those of C libraries are closer.
 pub(super) const EXPONENTIAL: f64 = 4.0;
 
 /// How the sums of a type round.

@@ -9,8 +9,8 @@ use super::verdict::Verdict;
 
 /// The operands of C = α·max (or min) of op(A)'s products with B, to check a result against.
 ///
-/// Every product is rounded once, to the type of sums, and one of them is taken: the reference computes in
-/// that type, and a correct kernel agrees with it to the bit.
+/// Every product is rounded once, to the type of sums, and one of them is taken: the reference
+/// computes in that type, and a correct kernel agrees with it to the bit.
 #[derive(Clone, Copy, Debug)]
 pub struct SpmmExtremum<'a, T: Scalar, I: Index, O: Index> {
     /// Which product.
@@ -31,12 +31,12 @@ pub struct SpmmExtremum<'a, T: Scalar, I: Index, O: Index> {
 type Element<A> = (A, Option<usize>);
 
 impl<T: Scalar, I: Index, O: Index> SpmmExtremum<'_, T, I, O> {
-    /// Compares `found`, and `winners` if there are any: row-major, as many as C has elements. With winners the
-    /// sign of a zero counts as well.
+    /// Compares `found`, and `winners` if there are any: row-major, as many as C has elements. With
+    /// winners the sign of a zero counts as well.
     ///
     /// # Errors
-    /// [`Error::Shape`] when the shapes do not fit, [`Error::Length`] for another number of winners,
-    /// [`Error::OutOfMemory`] for the transpose of A.
+    /// [`Error::Shape`] when the shapes do not fit, [`Error::Length`] for another number of
+    /// winners, [`Error::OutOfMemory`] for the transpose of A.
     pub fn verify(
         &self,
         found: DenseView<'_, T>,

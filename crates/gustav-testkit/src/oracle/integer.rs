@@ -93,7 +93,9 @@ impl Model for Integer {
         old: Option<i64>,
         _again: Terms<'_, i64>,
     ) -> Expected {
-        let mut value = self.scale(i128::from(scaling.alpha), sum);
+        let factor =
+            scaling.factor.map_or(scaling.alpha, |factor| scaling.alpha.wrapping_mul(factor));
+        let mut value = self.scale(i128::from(factor), sum);
         if let Some((c, beta)) = old.zip(scaling.beta) {
             value = self.add(value, self.scale(i128::from(beta), i128::from(c)));
         }

@@ -1,13 +1,14 @@
 //! The reference: every product again, row by row, in f64 or exact integers, each element
 //! with a bound on the error that a correct kernel can make.
 //!
-//! The bound holds for any order of summation. Sums: (terms + 4)·u·(Σ|α a b| + |β c|) in the
-//! type of sums, plus one rounding of the stored type, plus what underflow can lose (Higham,
-//! *Accuracy and Stability of Numerical Algorithms*, §3; without the usual restriction on the
-//! number of terms: Jeannerod and Rump 2013). Minima and maxima: the roundings of one term.
-//! or-and and integers: exact; the extrema of [`SpmmExtremum`] in the type of sums, exact as well. NaN must stand exactly where the reference has it. Infinities
-//! must agree; where an intermediate sum of mixed signs may overflow in one order of summation
-//! and not in another, either outcome is right. Exponentials: see `exponentials.rs`.
+//! The bound holds for any order of summation. Sums: (terms + 4)·u·(Σ|α a b| + |β c|) in the type
+//! of sums, plus one rounding of the stored type, plus what underflow can lose (Higham, *Accuracy
+//! and Stability of Numerical Algorithms*, §3; without the usual restriction on the number of
+//! terms: Jeannerod and Rump 2013). Minima and maxima: the roundings of one term. or-and and
+//! integers: exact; the extrema of [`SpmmExtremum`] in the type of sums, exact as well. NaN must
+//! stand exactly where the reference has it. Infinities must agree; where an intermediate sum of
+//! mixed signs may overflow in one order of summation and not in another, either outcome is right.
+//! Exponentials: see `exponentials.rs`.
 
 mod attention;
 mod best;

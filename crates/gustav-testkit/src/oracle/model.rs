@@ -5,10 +5,11 @@ use gustav_core::DType;
 use super::expected::Expected;
 use super::operand::Value;
 
-/// α, and β where C is read.
+/// α, the factor of a nonzero that α times the sum is multiplied by, and β where C is read.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Scaling<V> {
     pub alpha: V,
+    pub factor: Option<V>,
     pub beta: Option<V>,
 }
 
@@ -26,7 +27,8 @@ pub(crate) trait Model: Copy + Send + Sync {
     fn empty(&self) -> Self::Sum;
     /// Takes in one term.
     fn push(&self, sum: &mut Self::Sum, a: Self::Value, b: Self::Value);
-    /// What `scale(α, sum) ⊕ scale(β, old)` must be when stored as `dtype`.
+    /// What `scale(α, sum) ⊕ scale(β, old)` must be when stored as `dtype`. A factor is that of
+    /// plus-times.
     fn finish(
         &self,
         dtype: DType,

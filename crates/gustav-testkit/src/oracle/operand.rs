@@ -20,8 +20,6 @@ pub(crate) trait Value: Copy + Default + Send + Sync {
     fn to_f64(self) -> f64;
     /// For exact comparisons; truncated.
     fn to_i64(self) -> i64;
-    /// The product; of integers that which wraps.
-    fn times(self, other: Self) -> Self;
 }
 
 impl Value for f64 {
@@ -41,9 +39,6 @@ impl Value for f64 {
     fn to_i64(self) -> i64 {
         self as i64
     }
-    fn times(self, other: f64) -> f64 {
-        self * other
-    }
 }
 
 impl Value for i64 {
@@ -62,9 +57,6 @@ impl Value for i64 {
     }
     fn to_i64(self) -> i64 {
         self
-    }
-    fn times(self, other: i64) -> i64 {
-        self.wrapping_mul(other)
     }
 }
 

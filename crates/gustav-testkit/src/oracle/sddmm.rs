@@ -11,8 +11,8 @@ use super::verdict::Verdict;
 // Rows that one task compares.
 const ROWS: usize = 64;
 
-/// The operands of `values[p] = α·⟨X[row p], Y[column p]⟩·factors[p] + β·values[p]`, to check a result
-/// against.
+/// The operands of `values[p] = α·⟨X[row p], Y[column p]⟩·factors[p] + β·values[p]`, to check a
+/// result against.
 #[derive(Clone, Copy, Debug)]
 pub struct Sddmm<'a, T: Scalar, I: Index, O: Index> {
     /// Where values are computed.
@@ -115,10 +115,9 @@ impl Reference<'_> {
                     let again = |visit: &mut dyn FnMut(M::Value, M::Value)| {
                         x.iter().zip(&y).for_each(|(x, y)| visit(*x, *y));
                     };
-                    let factor = self.factors.map(|f| f.get::<M::Value>(at));
-                    let alpha = M::Value::of_factor(self.alpha);
                     let scaling = Scaling {
-                        alpha: factor.map_or(alpha, |factor| alpha.times(factor)),
+                        alpha: M::Value::of_factor(self.alpha),
+                        factor: self.factors.map(|f| f.get(at)),
                         beta: self.beta.map(M::Value::of_factor),
                     };
                     let old = self.before.map(|b| b.get(at));

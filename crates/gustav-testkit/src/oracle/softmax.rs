@@ -12,7 +12,8 @@ use super::verdict::Verdict;
 // Rows that one task compares.
 const ROWS: usize = 64;
 
-/// The softmax of values over every row of a pattern, for every head, to check a result or its gradient against.
+/// The softmax of values over every row of a pattern, for every head, to check a result or its
+/// gradient against.
 ///
 /// In a verdict, the row of head h and row i is h·rows + i.
 #[derive(Clone, Copy, Debug)]
@@ -29,7 +30,8 @@ impl<I: Index, O: Index> Softmax<'_, I, O> {
     /// Compares `found` with the softmax of `values`.
     ///
     /// # Errors
-    /// [`Error::Length`] when values are missing, [`Error::Argument`] when several heads share them.
+    /// [`Error::Length`] when values are missing, [`Error::Argument`] when several heads share
+    /// them.
     pub fn verify<T: Scalar>(&self, values: &[T], found: &[T]) -> Result<Verdict> {
         let reference = self.reference::<T>(&[("values", values), ("softmax", found)])?;
         let (values, found) = (Numbers::of(values), Numbers::of(found));
@@ -40,8 +42,8 @@ impl<I: Index, O: Index> Softmax<'_, I, O> {
         }))
     }
 
-    /// Compares `found` with the gradient with respect to the values, given the softmax `weights` and the
-    /// gradient `of_weights` with respect to it.
+    /// Compares `found` with the gradient with respect to the values, given the softmax `weights`
+    /// and the gradient `of_weights` with respect to it.
     ///
     /// # Errors
     /// As [`Softmax::verify`].
@@ -100,8 +102,8 @@ struct Reference<'a> {
 }
 
 impl Reference<'_> {
-    /// Compares rows: `row` is given the places of a row's values, fills what is expected there, and returns what
-    /// was found.
+    /// Compares rows: `row` is given the places of a row's values, fills what is expected there,
+    /// and returns what was found.
     fn verify<'f>(
         &self,
         row: impl Fn(&[usize], &mut Vec<Expected>) -> Numbers<'f> + Sync,

@@ -8,9 +8,9 @@ use super::verdict::Verdict;
 
 /// The operands of C = α·A·B, to check a sparse result against.
 ///
-/// The pattern rule: C stores every entry that some pair of entries of A and B produces, once,
-/// also when its value is zero, and no other. Under a mask it stores those of them that the mask has
-/// an entry for.
+/// The pattern rule: C stores every entry that some pair of entries of A and B produces, once, also
+/// when its value is zero, and no other. Under a mask it stores those of them that the mask has an
+/// entry for.
 #[derive(Clone, Copy, Debug)]
 pub struct Spgemm<'a, T: Scalar, I: Index, O: Index> {
     /// The two operations.
@@ -23,7 +23,7 @@ pub struct Spgemm<'a, T: Scalar, I: Index, O: Index> {
     pub alpha: Option<T::Accum>,
     /// Whether the columns of every row of C must increase.
     pub sorted: bool,
-    /// The places of C that are computed; all when there is none.
+    /// The positions of C that are computed; all when there is none.
     pub mask: Option<CsrView<'a, T, I, O>>,
 }
 
@@ -77,7 +77,7 @@ struct Workspace<M: Model> {
     slots: Vec<Slot<M::Sum>>,
     /// Columns whose slots hold terms.
     touched: Vec<usize>,
-    /// Whether C has a place in a column of the row at hand.
+    /// Whether C has an entry in a column of the row at hand.
     wanted: Vec<bool>,
     columns: Vec<usize>,
     values: Vec<M::Value>,
@@ -166,7 +166,8 @@ impl Reference<'_> {
         work: &mut Workspace<M>,
         found: &Sparse<'_>,
     ) -> Verdict {
-        let scaling = Scaling { alpha: M::Value::of_factor(self.alpha), beta: None };
+        let alpha = M::Value::of_factor(self.alpha);
+        let scaling = Scaling { alpha, factor: None, beta: None };
         let mut verdict = Verdict::empty();
         let mut last = None;
         for at in found.range(row) {
@@ -175,7 +176,7 @@ impl Reference<'_> {
             if slot.terms == 0 {
                 return Verdict::fault(format!(
                     "row {row} has an entry in column {col} that no term produces{}",
-                    if self.mask.is_some() { " at a place of the mask" } else { "" }
+                    if self.mask.is_some() { " at a position of the mask" } else { "" }
                 ));
             }
             if std::mem::replace(&mut slot.seen, true) {

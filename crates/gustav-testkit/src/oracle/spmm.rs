@@ -104,6 +104,7 @@ impl Reference<'_> {
                 true => self.alpha.over(terms),
                 false => self.alpha,
             }),
+            factor: None,
             beta: self.beta.map(M::Value::of_factor),
         };
         let (n, dtype) = (b.ncols, self.dtype);

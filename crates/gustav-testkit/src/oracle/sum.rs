@@ -96,13 +96,15 @@ impl<P: Product> Model for Sum<P> {
         again: Terms<'_, f64>,
     ) -> Expected {
         let limits = Limits::of_sums(dtype);
-        let kept = old.zip(scaling.beta).map(|(c, beta)| beta * c);
-        let scaled = Scaled { sum, terms, alpha: scaling.alpha, kept };
+        let added = old.zip(scaling.beta).map(|(c, beta)| beta * c);
+        let Scaling { alpha, factor, .. } = scaling;
+        let scaled = Scaled { sum, terms, alpha, factor, added };
         if !scaled.may_overflow(&limits) {
             return scaled.expected(dtype, Overflow::Impossible);
         }
         let mut ends = Ends::default();
-        again(&mut |a, b| ends.push(scaling.alpha * P::of(a, b), P::infinite(a, b)));
+        let whole = factor.unwrap_or(1.0);
+        again(&mut |a, b| ends.push(alpha * P::of(a, b) * whole, P::infinite(a, b)));
         if let Some((c, beta)) = old.zip(scaling.beta) {
             ends.push(beta * c, c.is_infinite() || beta.is_infinite());
         }
@@ -113,8 +115,8 @@ impl<P: Product> Model for Sum<P> {
                 self.push(&mut finite, a, b);
             }
         });
-        let kept = kept.filter(|_| old.is_some_and(f64::is_finite));
-        let finite = Scaled { sum: finite, terms, alpha: scaling.alpha, kept };
+        let added = added.filter(|_| old.is_some_and(f64::is_finite));
+        let finite = Scaled { sum: finite, terms, alpha, factor, added };
         let overflow = match (finite.may_overflow(&limits), ends.positive && ends.negative) {
             (false, _) => Overflow::Impossible,
             (true, false) => Overflow::Signed,
@@ -127,34 +129,45 @@ impl<P: Product> Model for Sum<P> {
     }
 }
 
-/// α·sum + kept, not yet added up.
+/// α·sum·factor + added, not yet added up.
 #[derive(Clone, Copy)]
 struct Scaled {
     sum: Sums,
     terms: usize,
     alpha: f64,
-    kept: Option<f64>,
+    factor: Option<f64>,
+    added: Option<f64>,
 }
 
 impl Scaled {
+    /// Of α·sum, which is rounded before it is multiplied by the factor.
+    fn scaled_magnitude(&self) -> f64 {
+        self.alpha.abs() * self.sum.magnitude
+    }
+
     fn magnitude(&self) -> f64 {
-        self.alpha.abs() * self.sum.magnitude + self.kept.map_or(0.0, f64::abs)
+        let product = self.scaled_magnitude() * self.factor.map_or(1.0, f64::abs);
+        product + self.added.map_or(0.0, f64::abs)
     }
 
     /// Whether some order of the operations can leave the range; true for NaN and infinity.
     fn may_overflow(&self, limits: &Limits) -> bool {
         let safe = 0.99 * limits.overflow;
-        !(self.sum.magnitude < safe && self.magnitude() < safe)
+        let steps = [self.sum.magnitude, self.scaled_magnitude(), self.magnitude()];
+        !steps.iter().all(|magnitude| *magnitude < safe)
     }
 
     fn expected(&self, dtype: DType, overflow: Overflow) -> Expected {
         let limits = Limits::of_sums(dtype);
-        let value = self.alpha * self.sum.value + self.kept.unwrap_or(0.0);
+        let product = self.alpha * self.sum.value * self.factor.unwrap_or(1.0);
+        let value = product + self.added.unwrap_or(0.0);
         // The reference rounds too, in f64.
         let unit = limits.unit + f64::EPSILON / 2.0;
         let rounding = (self.terms as f64 + 4.0) * unit * self.magnitude();
-        let kept = f64::from(u8::from(self.kept.is_some()));
-        let underflow = limits.tiny * (self.terms as f64 * (1.0 + self.alpha.abs()) + kept);
+        let added = f64::from(u8::from(self.added.is_some()));
+        let lost = self.terms as f64 * (1.0 + self.alpha.abs());
+        let lost = self.factor.map_or(lost, |factor| lost * factor.abs() + 1.0);
+        let underflow = limits.tiny * (lost + added);
         if value.is_finite() || overflow == Overflow::Impossible {
             return Expected::stored(dtype, value, rounding + underflow, overflow);
         }

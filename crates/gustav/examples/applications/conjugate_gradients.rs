@@ -1,5 +1,6 @@
-//! Conjugate gradients (Hestenes and Stiefel, 1952) on many right-hand sides at once: every column has its own
-//! step lengths, which stay where the columns are, and all share one product in every step.
+//! Conjugate gradients (Hestenes and Stiefel, 1952) on many right-hand sides at once: every column
+//! has its own step lengths, which stay where the columns are, and all share one product in every
+//! step.
 
 use std::rc::Rc;
 
@@ -18,8 +19,9 @@ const LOOK: usize = 8;
 /// What neighbours weigh.
 const ALPHA: f32 = 0.99;
 
-/// I − α·D^(−1/2)·W·D^(−1/2) of the undirected graph W with degrees D: symmetric and positive definite. With
-/// labels for right-hand sides its solution spreads them over the graph (Zhou et al., 2004).
+/// I − α·D^(−1/2)·W·D^(−1/2) of the undirected graph W with degrees D: symmetric and positive
+/// definite. With labels for right-hand sides its solution spreads them over the graph (Zhou et
+/// al., 2004).
 pub fn prepare(pattern: &Csr<f32>) -> Result<Csr<f32>> {
     graph::with_values(&graph::undirected(pattern, true)?, |i, j, lengths| {
         // Of the edges one is the vertex's own.

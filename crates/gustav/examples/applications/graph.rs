@@ -2,8 +2,8 @@
 
 use gustav::{Csr, Error, Pattern, Result};
 
-/// The pattern of the undirected graph of `pattern`: both directions of every edge, and an edge from every
-/// vertex to itself if `loops`, else none.
+/// The pattern of the undirected graph of `pattern`: both directions of every edge, and an edge
+/// from every vertex to itself if `loops`, else none.
 ///
 /// # Errors
 /// [`Error::Shape`] for a pattern that is not square.

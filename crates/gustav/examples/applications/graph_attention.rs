@@ -1,7 +1,7 @@
-//! A graph attention network of two layers with one head (Veličković et al., 2018), trained. A layer is
-//! O = softmax(leaky_relu(s_i + t_j) over the neighbours j of i)·H + b with H = X·W and (s, t) = H·A. The sums
-//! s_i + t_j are dense products of depth 2 at the nonzeros; their gradients, and those of the weighted sums, are
-//! the products that `SddmmGradients` and `SpmmGradients` plan.
+//! A graph attention network of two layers with one head (Veličković et al., 2018), trained. A
+//! layer is O = softmax(leaky_relu(s_i + t_j) over the neighbours j of i)·H + b with H = X·W and
+//! (s, t) = H·A. The sums s_i + t_j are dense products of depth 2 at the nonzeros; their gradients,
+//! and those of the weighted sums, are the products that `SddmmGradients` and `SpmmGradients` plan.
 
 use std::rc::Rc;
 
@@ -23,8 +23,8 @@ pub fn data(a: &Csr<f32>, hidden: usize) -> Data {
     Data::new(a.nrows(), &[layer(FEATURES, hidden), layer(hidden, CLASSES)].concat())
 }
 
-/// The products between the edges' scores and the sums: a softmax, weighted sums, and what their gradients take,
-/// or all in one.
+/// The products between the edges' scores and the sums: a softmax, weighted sums, and what their
+/// gradients take, or all in one.
 enum Sums<'e, A: Algebra> {
     Apart {
         sum: Spmm<'e, A>,
@@ -126,7 +126,8 @@ impl<'e, A: Algebra> Layer<'e, A> {
         on.add_bias(output.flat_mut(), b.value.flat(), self.relu)
     }
 
-    /// The gradients of the parameters, given `g`, that of the sums before the ReLU, and to `of_x` that of `x`.
+    /// The gradients of the parameters, given `g`, that of the sums before the ReLU, and to `of_x`
+    /// that of `x`.
     fn backward(
         &mut self,
         x: &A::Matrix,

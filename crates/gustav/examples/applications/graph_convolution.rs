@@ -1,5 +1,6 @@
-//! A graph convolution of two layers (Kipf and Welling, 2017), trained: Z = Â·relu(Â·X·W₁ + b₁)·W₂ + b₂ with the
-//! cross entropy of Z. Â is symmetric, so that the gradients are products with the same plans.
+//! A graph convolution of two layers (Kipf and Welling, 2017), trained: Z = Â·relu(Â·X·W₁ +
+//! b₁)·W₂ + b₂ with the cross entropy of Z. Â is symmetric, so that the gradients are products with the
+//! same plans.
 
 use std::rc::Rc;
 

@@ -1,14 +1,15 @@
-//! What a faster product does to whole programs: conjugate gradients with many right-hand sides, PageRank, the
-//! training of a graph convolution and of a graph attention network of two layers, shortest paths between all
-//! pairs.
+//! What a faster product does to whole programs: conjugate gradients with many right-hand sides,
+//! PageRank, the training of a graph convolution and of a graph attention network of two layers,
+//! shortest paths between all pairs.
 //!
 //! `cargo run --release -p gustav --example applications -- PROGRAM [MATRIX] [COLUMNS] [DEVICE]`
 //!
-//! PROGRAM is cg, pagerank, gcn-training, gat-training or paths. MATRIX is a file, or `gen:` and the description
-//! of a generated matrix; only its pattern is used. Each program runs with gustav's choice of algorithm and with
-//! another engine: on a GPU cuSPARSE, else loops over rows on one thread, which is what a program does that calls
-//! no library. Everything stays in the memory of the device; what is between products is computed by cuBLAS and
-//! by kernels of the program (`algebra/steps.cu`), on the stream that the products are queued on.
+//! PROGRAM is cg, pagerank, gcn-training, gat-training or paths. MATRIX is a file, or `gen:` and
+//! the description of a generated matrix; only its pattern is used. Each program runs with gustav's
+//! choice of algorithm and with another engine: on a GPU cuSPARSE, else loops over rows on one
+//! thread, which is what a program does that calls no library. Everything stays in the memory of
+//! the device; what is between products is computed by cuBLAS and by kernels of the program
+//! (`algebra/steps.cu`), on the stream that the products are queued on.
 
 mod algebra;
 mod conjugate_gradients;

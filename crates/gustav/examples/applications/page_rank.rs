@@ -1,5 +1,5 @@
-//! PageRank (Page and Brin, 1998) by power iteration: products with a vector. Vertices without a way out lead
-//! everywhere.
+//! PageRank (Page and Brin, 1998) by power iteration: products with a vector. Vertices without a
+//! way out lead everywhere.
 
 use std::rc::Rc;
 
@@ -18,8 +18,8 @@ const STEPS: usize = 200;
 /// Steps between looks at the changes, each of which waits for the device.
 const LOOK: usize = 8;
 
-/// Element (i, j) is the probability of going from j to i: the damping over the edges out of j, which are row j
-/// of `pattern`.
+/// Element (i, j) is the probability of going from j to i: the damping over the edges out of j,
+/// which are row j of `pattern`.
 pub fn prepare(pattern: &Csr<f32>) -> Result<Csr<f32>> {
     let view = graph::directed(pattern)?.view();
     let share = |j: usize| vec![DAMPING / view.row_len(j) as f32; view.row_len(j)];

@@ -24,8 +24,8 @@ pub trait Program {
 pub enum Check {
     /// By what the solution leaves over, of the matrix and its columns; at most so much.
     Residual { of: fn(&Csr<f32>, usize, &[f32]) -> f64, most: f64 },
-    /// By the largest relative distance of its losses to another engine's; at most so much. The data are those of
-    /// the matrix and the columns.
+    /// By the largest relative distance of its losses to another engine's; at most so much. The
+    /// data are those of the matrix and the columns.
     Losses { data: fn(&Csr<f32>, usize) -> Data, most: f64 },
 }
 
@@ -199,8 +199,8 @@ mod tests {
             for program in &PROGRAMS {
                 let a = (program.prepare)(&graph).unwrap();
                 for columns in [1, 8, 33, 300] {
-                    // A wide network tells the vertices of a small graph apart at once, and losses of next to
-                    // nothing differ by much.
+                    // A wide network tells the vertices of a small graph apart at once, and losses
+                    // of next to nothing differ by much.
                     let columns = if program.repeats() > 1 { columns.min(64) } else { columns };
                     let columns = program.columns(columns, &a);
                     let gpu = || Gpu::new(&device).unwrap();

@@ -1,5 +1,5 @@
-//! What the trainings of graph networks have in common: their data and first weights, which are the same for
-//! every engine and written out for others, the loss, and Adam.
+//! What the trainings of graph networks have in common: their data and first weights, which are the
+//! same for every engine and written out for others, the loss, and Adam.
 
 use std::rc::Rc;
 
@@ -28,7 +28,8 @@ pub struct Data {
     pub parameters: Vec<Array>,
 }
 
-/// A number from −1 to 1 that is the same for `seed` and `k` everywhere: SplitMix64 (Steele, Lea, Flood 2014).
+/// A number from −1 to 1 that is the same for `seed` and `k` everywhere: SplitMix64 (Steele, Lea,
+/// Flood 2014).
 fn noise(seed: u64, k: usize) -> f32 {
     let z = (seed << 40 ^ k as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(seed);
     let z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -37,8 +38,9 @@ fn noise(seed: u64, k: usize) -> f32 {
 }
 
 impl Data {
-    /// Features that tell of the label, under noise; `shapes` are those of the parameters, of which those of one
-    /// row are biases and begin at 0, and the others uniform as Glorot and Bengio (2010) have them.
+    /// Features that tell of the label, under noise; `shapes` are those of the parameters, of which
+    /// those of one row are biases and begin at 0, and the others uniform as Glorot and Bengio
+    /// (2010) have them.
     pub fn new(vertices: usize, shapes: &[(usize, usize)]) -> Self {
         let label = |i: usize| ((noise(1, i) + 1.0) * 0.5 * CLASSES as f32) as u32 % CLASSES as u32;
         let labels: Vec<u32> = (0..vertices).map(label).collect();

@@ -118,8 +118,8 @@ plain!(
     plan_softmax, softmax::SoftmaxPlan, CudaSoftmax
 );
 
-/// `problem` with the types of the pattern and of `T`, if the pattern is on `device` and that offers
-/// what was named.
+/// `problem` with the types of the pattern and of `T`, if the pattern is on `device` and that
+/// offers what was named.
 pub(super) fn check<T: Scalar, I: Index, O: Index>(
     device: &Device,
     a: &DevicePattern<I, O>,

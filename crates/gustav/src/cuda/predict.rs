@@ -1,5 +1,5 @@
-//! Choosing by prediction: the model for this GPU reads the features of the matrix. A row order is used only after
-//! a trial.
+//! Choosing by prediction: the model for this GPU reads the features of the matrix. A row order is
+//! used only after a trial.
 
 use gustav_core::{DType, Error, Index, Problem, Result, Scalar};
 use gustav_cuda::spmm;
@@ -31,13 +31,13 @@ impl Predicted {
     }
 }
 
-/// The best candidate according to the model, among those that compute `problem` and whose row order is repaid by
-/// the expected calls, with the model's scores of all.
+/// The best candidate according to the model, among those that compute `problem` and whose row
+/// order is repaid by the expected calls, with the model's scores of all.
 ///
-/// A candidate with a row order (with many expected calls: any candidate but `auto`) is used only if a trial
-/// finds it faster than `auto`, than rows as stored and, for a row order, than the best candidate without one.
-/// Otherwise the fastest of these is used. If the caller has set a row order on `on`, only candidates without one
-/// of their own are considered, and no trial is made.
+/// A candidate with a row order (with many expected calls: any candidate but `auto`) is used only
+/// if a trial finds it faster than `auto`, than rows as stored and, for a row order, than the best
+/// candidate without one. Otherwise the fastest of these is used. If the caller has set a row order
+/// on `on`, only candidates without one of their own are considered, and no trial is made.
 ///
 /// # Errors
 /// [`Error::Unsupported`] when there is no model for the GPU, or none of its candidates computes
@@ -130,7 +130,8 @@ pub(super) fn spmm<T: Scalar, I: Index, O: Index>(
     Ok(Predicted { candidate, config, order, report: Report { reason, considered } })
 }
 
-/// Whether a candidate computes `problem`, with the row order of the caller if it has `ordered` them.
+/// Whether a candidate computes `problem`, with the row order of the caller if it has `ordered`
+/// them.
 fn computes(candidate: &Candidate, problem: &Problem, ordered: bool) -> bool {
     let entry = |algorithm| spmm::catalog().iter().find(|e| e.algorithm == algorithm);
     let able = |algorithm| {
@@ -143,12 +144,13 @@ fn computes(candidate: &Candidate, problem: &Problem, ordered: bool) -> bool {
     algorithm && !excluded && config(candidate, problem).is_ok()
 }
 
-/// A candidate with its score, and a candidate that was declined with the calls that would repay its order.
+/// A candidate with its score, and a candidate that was declined with the calls that would repay
+/// its order.
 type Repaid = ((f64, Candidate), Option<(Candidate, f64)>);
 
-/// The first of `able` whose row order the calls of `problem` repay, or that has none; and the first that
-/// was declined for its order, with the calls that would repay it. Scores of a regression are
-/// milliseconds.
+/// The first of `able` whose row order the calls of `problem` repay, or that has none; and the
+/// first that was declined for its order, with the calls that would repay it. Scores of a
+/// regression are milliseconds.
 fn first_repaid(
     able: &[(f64, Candidate)],
     problem: &Problem,

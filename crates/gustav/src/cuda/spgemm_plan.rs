@@ -33,8 +33,8 @@ impl<T: Scalar, I: Index, O: Index> SpgemmPlan<T, I, O> {
         }
     }
 
-    /// A new C = scale(α, op(A)·B) ⊕ scale(β, D) over the plan's semiring, as `call` says. The first
-    /// product finds the pattern of C, and later ones share it where the algorithm can.
+    /// A new C = scale(α, op(A)·B) ⊕ scale(β, D) over the plan's semiring, as `call` says. The
+    /// first product finds the pattern of C, and later ones share it where the algorithm can.
     ///
     /// # Errors
     /// As [`gustav_cuda::SpgemmPlan::execute`];
@@ -58,8 +58,8 @@ impl<T: Scalar, I: Index, O: Index> SpgemmPlan<T, I, O> {
         }
     }
 
-    /// The values of C into an earlier result of this plan: nothing symbolic is done and no memory is
-    /// taken.
+    /// The values of C into an earlier result of this plan: nothing symbolic is done and no memory
+    /// is taken.
     ///
     /// # Errors
     /// As [`gustav_cuda::SpgemmPlan::execute_into`].

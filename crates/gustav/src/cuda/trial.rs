@@ -9,8 +9,8 @@ use super::tune::Trials;
 use super::{DevicePattern, predict};
 use crate::explain::OrderFacts;
 
-// Largest time of the prediction as a part of the best alternative's: two measurements of one plan differ by as
-// much.
+// Largest time of the prediction as a part of the best alternative's: two measurements of one plan
+// differ by as much.
 const MOST_OF_ALTERNATIVE: f64 = 0.99;
 
 /// A row order, and what building it took.
@@ -47,8 +47,8 @@ impl Trial {
         (0..self.alternatives.len()).min_by(|a, b| seconds(a).total_cmp(&seconds(b)))
     }
 
-    /// Whether the prediction is used: it is faster than every alternative, or the only one that was measured.
-    /// If none was, it is used if it has no row order.
+    /// Whether the prediction is used: it is faster than every alternative, or the only one that
+    /// was measured. If none was, it is used if it has no row order.
     fn is_kept(&self) -> bool {
         match (self.predicted.seconds, self.fastest().and_then(|i| self.alternatives[i].seconds)) {
             (Some(predicted), Some(least)) => predicted <= MOST_OF_ALTERNATIVE * least,
@@ -95,8 +95,8 @@ impl Trial {
 /// Measures `predicted` and every one of `alternatives`; `make` builds a row order.
 ///
 /// # Errors
-/// Those of building orders, of plans and of products. A candidate that is unsupported or runs out of memory is
-/// left unmeasured.
+/// Those of building orders, of plans and of products. A candidate that is unsupported or runs out
+/// of memory is left unmeasured.
 pub(super) fn trial<T: Scalar, I: Index, O: Index>(
     a: &DevicePattern<I, O>,
     problem: &Problem,

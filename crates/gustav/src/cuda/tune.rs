@@ -19,14 +19,16 @@ use crate::explain::OrderFacts;
 const RUNS: usize = 5;
 // Algorithms that take at most so many times the fastest's time have their configurations timed.
 const NEAR: f64 = 2.0;
-// Largest part of a call that an order is expected to save; an order is tried if the calls would then repay it.
+// Largest part of a call that an order is expected to save; an order is tried if the calls would
+// then repay it.
 const MOST_SAVED: f64 = 0.25;
 
 /// One candidate.
 #[derive(Clone, Copy)]
 pub(super) struct Trial<C> {
     algorithm: Algorithm,
-    /// A configuration with its index among the candidates; `None` leaves it to the algorithm's own rules.
+    /// A configuration with its index among the candidates; `None` leaves it to the algorithm's own
+    /// rules.
     config: Option<(usize, C)>,
     /// The order of the rows; none leaves them as stored.
     order: Option<Order>,
@@ -97,9 +99,9 @@ impl<'a, T: Scalar, I: Index, O: Index> Trials<'a, T, I, O> {
     }
 }
 
-/// Times every algorithm of the backend on operands of the problem's shape, over plus-times: with rows in the
-/// order that was set on `on`, by those that take one; else as stored, and `segmented` in other orders as
-/// well. The fastest first, with its order where it has one.
+/// Times every algorithm of the backend on operands of the problem's shape, over plus-times: with
+/// rows in the order that was set on `on`, by those that take one; else as stored, and `segmented`
+/// in other orders as well. The fastest first, with its order where it has one.
 pub(super) fn spmm<T: Scalar, I: Index, O: Index>(
     on: &Device,
     a: &DevicePattern<I, O>,
@@ -218,8 +220,8 @@ pub(super) fn spgemm<T: Scalar, I: Index, O: Index>(
     })
 }
 
-/// Every algorithm of `catalog` with rows in `order`, and the other configurations of those that come near the
-/// fastest.
+/// Every algorithm of `catalog` with rows in `order`, and the other configurations of those that
+/// come near the fastest.
 fn fastest<C: Copy>(
     catalog: &[Entry],
     order: Option<Order>,

@@ -7,7 +7,7 @@ use crate::cuda::{DeviceBuffer, DeviceDense};
 use crate::operands::DenseOperand;
 use crate::{Device, SpmmPlan};
 
-/// A diagonal matrix, and room for its product with G.
+/// A diagonal matrix, and a buffer for its product with G.
 pub struct Mean<T: CpuScalar> {
     device: Device,
     plan: SpmmPlan<'static, T>,

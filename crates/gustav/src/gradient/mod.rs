@@ -30,18 +30,18 @@ use winners::Winners;
 /// | B | α·op(A)ᵀ·G | an SpMM with the other transpose of A |
 /// | the values of A | α·(G·Bᵀ) at A's nonzeros; α·(B·Gᵀ) when op(A) is Aᵀ | an SDDMM |
 ///
-/// Of a mean ([`SpmmRequest::reduce`]) they are the same with rows of G over the lengths of their rows. With max
-/// and min every element of C passes its gradient to the nonzero that won it, so that
-/// [`of_b_with_winners`](Self::of_b_with_winners) and [`of_values_with_winners`](Self::of_values_with_winners) take
-/// the winners:
+/// Of a mean ([`SpmmRequest::reduce`]) they are the same with rows of G over the lengths of their
+/// rows. With max and min every element of C passes its gradient to the nonzero that won it, so
+/// that [`of_b_with_winners`](Self::of_b_with_winners) and
+/// [`of_values_with_winners`](Self::of_values_with_winners) take the winners:
 ///
 /// | of | is |
 /// |---|---|
 /// | element (k, j) of B | α·Σ `values[p]`·G[i, j] over the nonzeros p of column k of op(A) that won (i, j) |
 /// | value p | α·Σ G[i, j]·B[k, j] over the columns j that p won |
 ///
-/// None forms a dense matrix of A's shape, and all are the same to the bit from run to run. Aᵀ is planned once; on
-/// a GPU its values are gathered at every execution.
+/// None forms a dense matrix of A's shape, and all are the same to the bit from run to run. Aᵀ is
+/// planned once; on a GPU its values are gathered at every execution.
 ///
 /// ```
 /// use gustav::{Csr, Dense, Device, Layout, SpmmGradients};
@@ -79,8 +79,9 @@ impl<'a, T: CpuScalar> SpmmGradients<'a, T> {
     /// Plans both gradients of the product that `request` describes, on `device`.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] for other semirings than plus-times, for an epilogue other than a mean, for a mean of
-    /// integers, and for a batch of other reductions than sums; what the plans of the two products return.
+    /// [`Error::Unsupported`] for other semirings than plus-times, for an epilogue other than a
+    /// mean, for a mean of integers, and for a batch of other reductions than sums; what the plans
+    /// of the two products return.
     pub fn plan<P: Clone>(request: &SpmmRequest<P>, device: &Device) -> Result<Self>
     where
         Device: Plans<SpmmRequest<P>, T, Plan = SpmmPlan<'a, T>>
@@ -146,9 +147,9 @@ impl<'a, T: CpuScalar> SpmmGradients<'a, T> {
         }
     }
 
-    /// The gradient with respect to the values of A, in the order of its nonzeros, times α, plus β times
-    /// `to`: for a nonzero in row i and column j the inner product of row i of G and row j of B; of row i
-    /// of B and row j of G when op(A) is Aᵀ.
+    /// The gradient with respect to the values of A, in the order of its nonzeros, times α, plus β
+    /// times `to`: for a nonzero in row i and column j the inner product of row i of G and row j of
+    /// B; of row i of B and row j of G when op(A) is Aᵀ.
     ///
     /// # Errors
     /// As [`SddmmPlan::execute`], and [`Error::Argument`] with max and min.
@@ -172,12 +173,13 @@ impl<'a, T: CpuScalar> SpmmGradients<'a, T> {
         }
     }
 
-    /// The gradient with respect to B of a product with max or min, plus β times `to`, given the winners that
-    /// [`SpmmPlan::execute_with_winners`] wrote. Where they do not name a nonzero of the row, nothing is passed on.
+    /// The gradient with respect to B of a product with max or min, plus β times `to`, given the
+    /// winners that [`SpmmPlan::execute_with_winners`] wrote. Where they do not name a nonzero of
+    /// the row, nothing is passed on.
     ///
     /// # Errors
-    /// As [`SpmmPlan::execute`], [`Error::Length`] for another number of winners than C has elements,
-    /// [`Error::Argument`] for other reductions.
+    /// As [`SpmmPlan::execute`], [`Error::Length`] for another number of winners than C has
+    /// elements, [`Error::Argument`] for other reductions.
     pub fn of_b_with_winners<'v>(
         &mut self,
         values: impl Into<SparseValues<'v, T>>,
@@ -190,12 +192,12 @@ impl<'a, T: CpuScalar> SpmmGradients<'a, T> {
         self.winners("of_b")?.of_b(values.into(), g, winners.into(), to, call.into())
     }
 
-    /// The gradient with respect to the values of A of a product with max or min, plus β times `to`, given its
-    /// winners.
+    /// The gradient with respect to the values of A of a product with max or min, plus β times
+    /// `to`, given its winners.
     ///
     /// # Errors
-    /// As [`SddmmPlan::execute`], [`Error::Length`] for another number of winners than C has elements,
-    /// [`Error::Argument`] for other reductions and for factors.
+    /// As [`SddmmPlan::execute`], [`Error::Length`] for another number of winners than C has
+    /// elements, [`Error::Argument`] for other reductions and for factors.
     pub fn of_values_with_winners<'v>(
         &mut self,
         g: impl IntoOperand<DenseOperand<'v, T>>,

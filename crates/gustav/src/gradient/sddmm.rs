@@ -7,8 +7,8 @@ use crate::cuda::Call;
 use crate::operands::{DenseOperand, DenseResult, IntoOperand, SparseValues};
 use crate::{Device, SpmmPlan};
 
-/// Plans for the gradients of `values[p] = α·⟨X[row p], Y[column p]⟩`, given G, the gradient of a loss with respect to
-/// the values, as values of the pattern.
+/// Plans for the gradients of `values[p] = α·⟨X[row p], Y[column p]⟩`, given G, the gradient of a
+/// loss with respect to the values, as values of the pattern.
 ///
 /// | of | is | computed by |
 /// |---|---|---|
@@ -40,8 +40,8 @@ pub struct SddmmGradients<'a, T: CpuScalar> {
 }
 
 impl<'a, T: CpuScalar> SddmmGradients<'a, T> {
-    /// Plans both gradients of the product that `request` describes, on `device`; of a batch those of every
-    /// product.
+    /// Plans both gradients of the product that `request` describes, on `device`; of a batch those
+    /// of every product.
     ///
     /// # Errors
     /// What the plans of the two products return.

@@ -11,16 +11,16 @@ use gustav_cpu::spgemm::SpgemmCall;
 
 use crate::{Device, PatternRef, SpgemmPlan};
 
-/// Plans for the gradients of C = A·B, all three sparse, given G, the gradient of a loss with respect to the values of
-/// C, as values of C's pattern.
+/// Plans for the gradients of C = A·B, all three sparse, given G, the gradient of a loss with
+/// respect to the values of C, as values of C's pattern.
 ///
 /// | of the values of | is | computed by |
 /// |---|---|---|
 /// | A | α·(G·Bᵀ) at A's nonzeros | an SpGEMM under A's pattern as a mask |
 /// | B | α·(Aᵀ·G) at B's nonzeros | an SpGEMM under B's pattern as a mask |
 ///
-/// Nothing outside of the patterns is stored. The transposed pattern of B is made once. C may have fewer entries than
-/// the product, as under a mask, or more.
+/// Nothing outside of the patterns is stored. The transposed pattern of B is made once. C may have
+/// fewer entries than the product, as under a mask, or more.
 ///
 /// ```
 /// use gustav::{Csr, Device, SpgemmGradients};
@@ -53,8 +53,8 @@ impl<T: CpuScalar, I: Index, O: Index> SpgemmGradients<T, I, O> {
     /// Plans both gradients on `device`, for patterns of A, B and C in host memory.
     ///
     /// # Errors
-    /// [`Error::Shape`] when C has not the shape of A·B, [`Error::Unsupported`] for a pattern whose rows are not
-    /// sorted, or that has an entry twice; what the plans of the two products return.
+    /// [`Error::Shape`] when C has not the shape of A·B, [`Error::Unsupported`] for a pattern whose
+    /// rows are not sorted, or that has an entry twice; what the plans of the two products return.
     pub fn plan(
         a: &Pattern<I, O>,
         b: &Pattern<I, O>,
@@ -88,12 +88,12 @@ impl<T: CpuScalar, I: Index, O: Index> SpgemmGradients<T, I, O> {
         })
     }
 
-    /// The gradient with respect to the values of A, in the order of its nonzeros, times `alpha`; zero where no
-    /// product is.
+    /// The gradient with respect to the values of A, in the order of its nonzeros, times `alpha`;
+    /// zero where no product is.
     ///
     /// # Errors
-    /// [`Error::Length`] for another number of values, [`Error::Pattern`] for values of another pattern, and as
-    /// [`SpgemmPlan::execute`].
+    /// [`Error::Length`] for another number of values, [`Error::Pattern`] for values of another
+    /// pattern, and as [`SpgemmPlan::execute`].
     pub fn of_a<'v>(
         &mut self,
         g: impl Into<Values<'v, T>>,
@@ -111,8 +111,8 @@ impl<T: CpuScalar, I: Index, O: Index> SpgemmGradients<T, I, O> {
         Ok(())
     }
 
-    /// The gradient with respect to the values of B, in the order of its nonzeros, times `alpha`; zero where no
-    /// product is.
+    /// The gradient with respect to the values of B, in the order of its nonzeros, times `alpha`;
+    /// zero where no product is.
     ///
     /// # Errors
     /// As [`SpgemmGradients::of_a`].
@@ -148,8 +148,8 @@ fn canonical<I: Index, O: Index>(name: &str, pattern: PatternView<'_, I, O>) -> 
     })
 }
 
-/// Brings the entries of `from`, whose sorted rows are parts of those of `pattern`, to their places there, and
-/// zeros to the others.
+/// Brings the entries of `from`, whose sorted rows are parts of those of `pattern`, to their
+/// positions there, and zeros to the others.
 fn spread<T: CpuScalar, I: Index, O: Index>(
     from: &Csr<T, I, O>,
     pattern: PatternView<'_, I, O>,

@@ -437,7 +437,7 @@ impl<'a> TensorMut<'a> {
     pub fn into_dense<T: Scalar>(self) -> Result<DenseViewMut<'a, T>> {
         self.0.is_of::<T>()?;
         let ([rows, columns], (layout, leading)) = (self.0.shape, self.0.leading()?);
-        // SAFETY: the strides are those of this layout, in which no two elements are at one place; elements
+        // SAFETY: the strides are those of this layout, in which no two elements are at one position; elements
         // are aligned, and nobody else has them.
         unsafe { DenseViewMut::from_raw_parts(rows, columns, layout, leading, self.0.data.cast()) }
     }

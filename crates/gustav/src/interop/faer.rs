@@ -93,7 +93,7 @@ pub fn dense_view_mut<T: Scalar>(matrix: MatMut<'_, T>) -> Result<DenseViewMut<'
     let (nrows, ncols) = matrix.shape();
     let (layout, ld) = layout([nrows, ncols], [matrix.row_stride(), matrix.col_stride()])?;
     // SAFETY: the matrix, which ends here, borrows its elements exclusively; they are at these
-    // strides in one allocation, and no two are at one place.
+    // strides in one allocation, and no two are at one position.
     unsafe { DenseViewMut::from_raw_parts(nrows, ncols, layout, ld, matrix.as_ptr_mut()) }
 }
 

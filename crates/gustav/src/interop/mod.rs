@@ -1,7 +1,7 @@
 //! Matrices of other crates and tensors of other libraries, read and written in place.
 //!
-//! [`dlpack`] has the structs that libraries of C and C++ exchange. Each crate of Rust has a feature and a
-//! module of its name, off by default:
+//! [`dlpack`] has the structs that libraries of C and C++ exchange. Each crate of Rust has a
+//! feature and a module of its name, off by default:
 //!
 //! | feature | read in place | product |
 //! |---|---|---|
@@ -13,8 +13,8 @@
 //! Dense matrices and vectors are taken by [`spmm`](crate::spmm), [`spmv`](crate::spmv) and the
 //! `execute` of plans as they are; elsewhere `dense_view` gives a [`DenseView`](crate::DenseView).
 //! Sparse ones go through `csr_view` or `csc_view`, which validate their indices as
-//! [`CsrView::new`](crate::CsrView::new) does. Do that once and hold the view: each call makes a pattern with an identity of its
-//! own, and a plan refuses the values of another pattern.
+//! [`CsrView::new`](crate::CsrView::new) does. Do that once and hold the view: each call makes a
+//! pattern with an identity of its own, and a plan refuses the values of another pattern.
 //!
 //! A matrix in CSC is the transpose of one in CSR: multiply with
 //! [`CscView::transpose`](crate::CscView::transpose) and `transpose(true)`.

@@ -18,7 +18,8 @@
 //! # Ok::<(), gustav::Error>(())
 //! ```
 //!
-//! A [`DMatrix`](::nalgebra_sparse::na::DMatrix) is column-major: a plan for it says so by `layouts`.
+//! A [`DMatrix`](::nalgebra_sparse::na::DMatrix) is column-major: a plan for it says so by
+//! `layouts`.
 
 use ::nalgebra_sparse::na::{Dim, IsContiguous, Matrix, RawStorage, RawStorageMut};
 use ::nalgebra_sparse::{CscMatrix, CsrMatrix};

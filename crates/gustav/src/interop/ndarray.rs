@@ -52,7 +52,7 @@ pub fn dense_view_mut<T: Scalar>(mut array: ArrayViewMut2<'_, T>) -> Result<Dens
     let (nrows, ncols) = array.dim();
     let (layout, ld) = layout([nrows, ncols], array.strides())?;
     // SAFETY: the array, which ends here, borrows its elements exclusively; they are at these
-    // strides in one allocation, and no two are at one place.
+    // strides in one allocation, and no two are at one position.
     unsafe { DenseViewMut::from_raw_parts(nrows, ncols, layout, ld, array.as_mut_ptr()) }
 }
 
@@ -60,9 +60,9 @@ fn layout(shape: [usize; 2], of: &[isize]) -> Result<(Layout, usize)> {
     strides::layout("ndarray matrix", shape, [of[0], of[1]], Layout::RowMajor, COPY)
 }
 
-/// `dense` as an array of the same layout, packed. Values that came from a `Vec` stay where they are.
-/// Those that gustav allocated, as every product of [`spmm`](crate::spmm), are copied, as an array's
-/// memory is that of a `Vec`; a plan that executes into an array copies nothing.
+/// `dense` as an array of the same layout, packed. Values that came from a `Vec` stay where they
+/// are. Those that gustav allocated, as every product of [`spmm`](crate::spmm), are copied, as an
+/// array's memory is that of a `Vec`; a plan that executes into an array copies nothing.
 ///
 /// # Errors
 /// [`Error::OutOfMemory`] for a copy, [`Error::Argument`] for sizes that `ndarray` refuses.

@@ -26,8 +26,8 @@ type Arrays<'a, T, I, O> = (&'a [O], &'a [I], &'a [T]);
 /// `matrix`, in CSR, in place. Its indices are validated.
 ///
 /// # Errors
-/// [`Error::Argument`] for a matrix in CSC, see [`csc_view`], for a slice of the rows of another matrix,
-/// and for negative indices; what [`CsrView::new`] finds wrong.
+/// [`Error::Argument`] for a matrix in CSC, see [`csc_view`], for a slice of the rows of another
+/// matrix, and for negative indices; what [`CsrView::new`] finds wrong.
 pub fn csr_view<'a, T: Scalar, I: SpIndex + Indices, O: SpIndex + Indices>(
     matrix: CsMatViewI<'a, T, I, O>,
 ) -> Result<CsrView<'a, T, I::Index, O::Index>> {

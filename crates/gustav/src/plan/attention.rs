@@ -13,12 +13,13 @@ use crate::explain::facts;
 use crate::operands::{DenseOperand, DenseResult, IntoOperand, SparseValues, VectorResult, mixed};
 use crate::{Device, Explanation};
 
-/// A plan for O = softmax(scale·Q·Kᵀ + bias)·V, over the nonzeros of every row of one pattern, made by
-/// `pattern.attention(columns).plan(&device)`; see [`SpmmPlan`](crate::SpmmPlan) for where operands are.
+/// A plan for O = softmax(scale·Q·Kᵀ + bias)·V, over the nonzeros of every row of one pattern, made
+/// by `pattern.attention(columns).plan(&device)`; see [`SpmmPlan`](crate::SpmmPlan) for where
+/// operands are.
 ///
-/// Heads lie side by side in the columns of Q, K, V and O, or one above the other in their rows, as the shape of each
-/// matrix says; all are row-major. Nothing of the size of the nonzeros is stored. Results are the same to
-/// the bit from run to run; on a GPU for operands of the same alignment.
+/// Heads lie side by side in the columns of Q, K, V and O, or one above the other in their rows, as
+/// the shape of each matrix says; all are row-major. Nothing of the size of the nonzeros is stored.
+/// Results are the same to the bit from run to run; on a GPU for operands of the same alignment.
 ///
 /// ```
 /// use gustav::{AttentionCall, AttentionPlan, Dense, Device, Layout, Pattern};
@@ -97,9 +98,9 @@ impl<'v, T: Scalar> AttentionCall<'v, T> {
         self
     }
 
-    /// Keeps what [`AttentionGradientsPlan`](crate::AttentionGradientsPlan) needs: for every head and row,
-    /// `[head · rows + row]`, the logarithm of the sum of the exponentials of the scores; −∞ for a row without
-    /// any.
+    /// Keeps what [`AttentionGradientsPlan`](crate::AttentionGradientsPlan) needs: for every head
+    /// and row, `[head · rows + row]`, the logarithm of the sum of the exponentials of the scores;
+    /// −∞ for a row without any.
     #[must_use]
     pub fn lse(mut self, lse: impl Into<VectorResult<'v, T::Accum>>) -> Self {
         self.lse = Some(lse.into());
@@ -121,11 +122,12 @@ impl<T: CpuScalar> AttentionPlan<'_, T> {
     ///
     /// # Errors
     /// [`Error::Shape`](crate::Error::Shape) when a matrix does not fit the pattern and the heads,
-    /// [`Error::Length`](crate::Error::Length) for another number of values of the bias or the rows,
-    /// [`Error::Pattern`](crate::Error::Pattern) for a bias of another pattern,
-    /// [`Error::Argument`](crate::Error::Argument) for operands in memory of different kinds, and on a GPU for results
-    /// that overlap operands; [`Error::Unsupported`](crate::Error::Unsupported) for a stream on the CPU, and on a
-    /// GPU what its driver refuses.
+    /// [`Error::Length`](crate::Error::Length) for another number of values of the bias or the
+    /// rows, [`Error::Pattern`](crate::Error::Pattern) for a bias of another pattern,
+    /// [`Error::Argument`](crate::Error::Argument) for operands in memory of different kinds, and
+    /// on a GPU for results that overlap operands;
+    /// [`Error::Unsupported`](crate::Error::Unsupported) for a stream on the CPU, and on a GPU what
+    /// its driver refuses.
     pub fn execute<'v>(
         &mut self,
         q: impl IntoOperand<DenseOperand<'v, T>>,
@@ -210,7 +212,7 @@ impl<T: CpuScalar> Staged<T> {
         let q = staging.written(&mut self.q, &q)?;
         let k = staging.written(&mut self.k, &k)?;
         let v = staging.written(&mut self.v, &v)?;
-        let on_o = staging.room(&mut self.o, &o)?;
+        let on_o = staging.output(&mut self.o, &o)?;
         let mut on = gustav_cuda::attention::AttentionCall::new();
         if let Some(scale) = call.scale {
             on = on.scale(scale);

@@ -15,11 +15,12 @@ use crate::operands::{
 };
 use crate::{Device, Explanation};
 
-/// A plan for the gradients of [`AttentionPlan`](crate::AttentionPlan) with respect to Q, K, V and the bias, made by
-/// `pattern.attention(columns).gradients().plan(&device)`.
+/// A plan for the gradients of [`AttentionPlan`](crate::AttentionPlan) with respect to Q, K, V and
+/// the bias, made by `pattern.attention(columns).gradients().plan(&device)`.
 ///
-/// The weights are made again from Q, K and the logarithms that the product kept; nothing of the size of the
-/// nonzeros is stored but the transposed pattern. A row without nonzeros has gradients of zero.
+/// The weights are made again from Q, K and the logarithms that the product stored; nothing of the
+/// size of the nonzeros is stored but the transposed pattern. A row without nonzeros has gradients
+/// of zero.
 ///
 /// ```
 /// use gustav::{
@@ -76,7 +77,7 @@ pub struct AttentionInputs<'v, T: Scalar> {
     pub v: DenseOperand<'v, T>,
     /// O, as the product left it.
     pub o: DenseOperand<'v, T>,
-    /// What [`AttentionCall::lse`](crate::AttentionCall::lse) kept.
+    /// What [`AttentionCall::lse`](crate::AttentionCall::lse) stored.
     pub lse: VectorOperand<'v, T::Accum>,
     /// The gradient with respect to O.
     pub of_o: DenseOperand<'v, T>,
@@ -118,8 +119,8 @@ impl<'v, T: Scalar> AttentionGradients<'v, T> {
     }
 }
 
-/// Options of one execution of an [`AttentionGradientsPlan`], whose scale and bias are those of the product; `()`
-/// is taken in its place.
+/// Options of one execution of an [`AttentionGradientsPlan`], whose scale and bias are those of the
+/// product; `()` is taken in its place.
 pub struct AttentionGradientsCall<'v, T: Scalar> {
     scale: Option<T::Accum>,
     bias: Option<Bias<'v, T>>,
@@ -216,7 +217,8 @@ impl<T: CpuScalar> AttentionGradientsPlan<'_, T> {
     ///
     /// # Errors
     /// As [`AttentionPlan::execute`](crate::AttentionPlan::execute); on a GPU
-    /// [`Error::Unsupported`](crate::Error::Unsupported) for the gradient of a bias that several heads share in 16 bits.
+    /// [`Error::Unsupported`](crate::Error::Unsupported) for the gradient of a bias that several
+    /// heads share in 16 bits.
     pub fn execute<'v>(
         &mut self,
         inputs: AttentionInputs<'v, T>,
@@ -306,9 +308,9 @@ impl<T: CpuScalar> Staged<T> {
             of_o: staging.written(at_of_o, &of_o)?,
         };
         let [to_q, to_k, to_v] = &mut self.gradients;
-        let to_q = staging.room(to_q, &of_q)?;
-        let to_k = staging.room(to_k, &of_k)?;
-        let to_v = staging.room(to_v, &of_v)?;
+        let to_q = staging.output(to_q, &of_q)?;
+        let to_k = staging.output(to_k, &of_k)?;
+        let to_v = staging.output(to_v, &of_v)?;
         let mut on = gustav_cuda::attention::AttentionGradientsCall::new();
         if let Some(scale) = call.scale {
             on = on.scale(scale);

@@ -56,7 +56,7 @@ impl Operand {
     /// Refuses a matrix that does not fit, before it is moved.
     pub(super) fn check<T: Scalar>(&self, m: &DenseView<'_, T>) -> Result<()> {
         let shape = (m.nrows(), m.ncols());
-        self.0.distance(shape, m.layout(), m.leading_dimension()).map(drop)
+        self.0.strides(shape, m.layout(), m.leading_dimension()).map(drop)
     }
 }
 
@@ -114,7 +114,7 @@ impl<T: CpuScalar> Staging<T> {
     }
 
     /// A packed matrix of the shape of `m`, to be written.
-    pub(super) fn room<'k>(
+    pub(super) fn output<'k>(
         &self,
         held: &'k mut Option<DeviceDense<T>>,
         m: &DenseViewMut<'_, T>,

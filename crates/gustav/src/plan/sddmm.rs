@@ -15,8 +15,8 @@ use crate::{Device, Explanation};
 /// A plan for dense × dense products at the nonzeros of one pattern, made by
 /// `pattern.sddmm(depth).plan(&device)`; see [`SpmmPlan`](crate::SpmmPlan) for where operands are.
 ///
-/// Results of our algorithms are the same to the bit from run to run; on a GPU for operands of the same
-/// alignment and leading dimension.
+/// Results of our algorithms are the same to the bit from run to run; on a GPU for operands of the
+/// same alignment and leading dimension.
 ///
 /// ```
 /// use gustav::{Csr, Dense, Device, SddmmCall};
@@ -89,8 +89,8 @@ impl<'v, T: Scalar> SddmmCall<'v, T> {
         self
     }
 
-    /// Multiplies every value by one of `factors`: a matrix of the plan's pattern, or a slice or buffer
-    /// in the order of its nonzeros.
+    /// Multiplies every value by one of `factors`: a matrix of the plan's pattern, or a slice or
+    /// buffer in the order of its nonzeros.
     #[must_use]
     pub fn factors(mut self, factors: impl Into<SparseValues<'v, T>>) -> Self {
         self.factors = Some(factors.into());
@@ -121,16 +121,17 @@ impl<T: CpuScalar> SddmmPlan<'_, T> {
     accessors!();
 
     /// `values[p] = α·⟨X[row p], Y[column p]⟩·factors[p] + β·values[p]` for every nonzero p, in the
-    /// order of the pattern; factors are 1 unless the call gives them. `x` has as many rows as the pattern, `y` as the pattern has columns, both the depth of
-    /// the plan as columns, in the layouts of the plan.
+    /// order of the pattern; factors are 1 unless the call gives them. `x` has as many rows as the
+    /// pattern, `y` as the pattern has columns, both the depth of the plan as columns, in the
+    /// layouts of the plan.
     ///
     /// # Errors
     /// [`Error::Shape`](crate::Error::Shape) when X or Y does not fit,
     /// [`Error::Length`](crate::Error::Length) for another number of values or factors,
     /// [`Error::Pattern`](crate::Error::Pattern) for factors of another pattern,
     /// [`Error::Argument`](crate::Error::Argument) for operands in memory of different kinds,
-    /// [`Error::Unsupported`](crate::Error::Unsupported) for a stream on the CPU, and on a GPU what its
-    /// driver refuses.
+    /// [`Error::Unsupported`](crate::Error::Unsupported) for a stream on the CPU, and on a GPU what
+    /// its driver refuses.
     pub fn execute<'v>(
         &mut self,
         x: impl IntoOperand<DenseOperand<'v, T>>,
@@ -238,7 +239,7 @@ impl<T: CpuScalar> Staged<T> {
 
 /// Refuses a dense operand that does not fit, before it is moved.
 fn check<T: CpuScalar>(batch: Batch, m: &DenseView<'_, T>) -> Result<()> {
-    batch.distance((m.nrows(), m.ncols()), m.layout(), m.leading_dimension()).map(drop)
+    batch.strides((m.nrows(), m.ncols()), m.layout(), m.leading_dimension()).map(drop)
 }
 
 impl<'a, T: CpuScalar, I: Index, O: Index> Plans<SddmmRequest<PatternRef<'a, I, O>>, T> for Device {

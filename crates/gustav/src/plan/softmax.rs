@@ -97,11 +97,12 @@ impl<T: CpuScalar> SoftmaxPlan<'_, T> {
     /// `weights[p] = exp(scores[p]) / Σ exp(scores)` over the nonzeros of p's row, for every head.
     ///
     /// # Errors
-    /// [`Error::Length`](crate::Error::Length) for another number of values than one for every nonzero and head,
-    /// [`Error::Pattern`](crate::Error::Pattern) for scores of another pattern,
-    /// [`Error::Argument`](crate::Error::Argument) for operands in memory of different kinds and for
-    /// [`HeadValues::Shared`] with several heads; [`Error::Unsupported`](crate::Error::Unsupported) for a stream on the
-    /// CPU, and on a GPU what its driver refuses.
+    /// [`Error::Length`](crate::Error::Length) for another number of values than one for every
+    /// nonzero and head, [`Error::Pattern`](crate::Error::Pattern) for scores of another pattern,
+    /// [`Error::Argument`](crate::Error::Argument) for operands in memory of different kinds and
+    /// for [`HeadValues::Shared`] with several heads;
+    /// [`Error::Unsupported`](crate::Error::Unsupported) for a stream on the CPU, and on a GPU what
+    /// its driver refuses.
     pub fn execute<'v>(
         &mut self,
         scores: impl Into<SparseValues<'v, T>>,
@@ -131,8 +132,8 @@ impl<T: CpuScalar> SoftmaxPlan<'_, T> {
         }
     }
 
-    /// The gradient with respect to the scores, given the weights and the gradient with respect to them:
-    /// `to[p] = weights[p]·(of_weights[p] − Σ weights·of_weights)`.
+    /// The gradient with respect to the scores, given the weights and the gradient with respect to
+    /// them: `to[p] = weights[p]·(of_weights[p] − Σ weights·of_weights)`.
     ///
     /// # Errors
     /// As [`SoftmaxPlan::execute`].

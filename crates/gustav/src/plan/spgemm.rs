@@ -53,14 +53,14 @@ impl<T: CpuScalar, I: Index, O: Index> SpgemmPlan<'_, T, I, O> {
         self.products
     }
 
-    /// C = scale(α, op(A)·B) ⊕ scale(β, D) over the plan's semiring, as `call` says: rows sorted where
-    /// the plan's problem or D asks for it. `a` and `b` are values: matrices of the plan's patterns, or
-    /// slices in the order of their nonzeros.
+    /// C = scale(α, op(A)·B) ⊕ scale(β, D) over the plan's semiring, as `call` says: rows sorted
+    /// where the plan's problem or D asks for it. `a` and `b` are values: matrices of the plan's
+    /// patterns, or slices in the order of their nonzeros.
     ///
     /// # Errors
-    /// [`Error::Pattern`] for values of other patterns, [`Error::Length`] for another number of them,
-    /// [`Error::Overflow`] when the entries of C outnumber the offset type, [`Error::Shape`] when D has
-    /// another shape, [`Error::Unsupported`] for D under a mask and in tiles,
+    /// [`Error::Pattern`] for values of other patterns, [`Error::Length`] for another number of
+    /// them, [`Error::Overflow`] when the entries of C outnumber the offset type, [`Error::Shape`]
+    /// when D has another shape, [`Error::Unsupported`] for D under a mask and in tiles,
     /// [`Error::OutOfMemory`], and on a GPU what its driver refuses.
     pub fn execute<'v>(
         &mut self,
@@ -179,8 +179,8 @@ impl<'a, T: CpuScalar, I: Index, O: Index> Plans<SpgemmRequest<PatternRef<'a, I,
     }
 }
 
-/// The plan on a GPU: of patterns that are moved there, or, where there is no memory for them and no
-/// other algorithm was named, in tiles.
+/// The plan on a GPU: of patterns that are moved there, or, where there is no memory for them and
+/// no other algorithm was named, in tiles.
 fn on_gpu<'a, T: CpuScalar, I: Index, O: Index>(
     device: &Device,
     a: PatternRef<'a, I, O>,

@@ -16,8 +16,8 @@ use crate::{Device, Explanation};
 /// `pattern.spmm(columns).plan(&device)`.
 ///
 /// A plan on the CPU takes operands in host memory. A plan on a GPU takes them in the GPU's memory,
-/// where executions are queued, or in host memory: then every execution moves them to the GPU and the
-/// product back, and has ended when it returns.
+/// where executions are queued, or in host memory: then every execution moves them to the GPU and
+/// the product back, and has ended when it returns.
 pub struct SpmmPlan<'a, T: CpuScalar> {
     inner: Inner<'a, T>,
     explanation: Explanation,
@@ -43,18 +43,18 @@ impl<T: CpuScalar> SpmmPlan<'_, T> {
     accessors!();
 
     /// C = scale(α, op(A)·B) ⊕ scale(β, C) over the plan's semiring, with α its one and β its zero,
-    /// which leaves C unread, unless `call` says otherwise: a [`Call`], a [`Scale`](crate::Scale) or
-    /// `()`. `values` are those of A: a matrix of the plan's pattern, or a slice or buffer in the order
-    /// of its nonzeros. `b` and `c` are [`Dense`](crate::Dense), views, or what else [`IntoOperand`]
-    /// lists, in the layouts of the plan.
+    /// which leaves C unread, unless `call` says otherwise: a [`Call`], a [`Scale`](crate::Scale)
+    /// or `()`. `values` are those of A: a matrix of the plan's pattern, or a slice or buffer in
+    /// the order of its nonzeros. `b` and `c` are [`Dense`](crate::Dense), views, or what else
+    /// [`IntoOperand`] lists, in the layouts of the plan.
     ///
     /// # Errors
     /// [`Error::Pattern`](crate::Error::Pattern) for values of another pattern,
     /// [`Error::Length`](crate::Error::Length) for another number of them,
     /// [`Error::Shape`](crate::Error::Shape) when B or C does not fit,
-    /// [`Error::Argument`](crate::Error::Argument) for operands in memory of different kinds, and on a
-    /// GPU what its driver refuses. With max and min, also [`Error::Argument`](crate::Error::Argument) for a β that
-    /// is not zero.
+    /// [`Error::Argument`](crate::Error::Argument) for operands in memory of different kinds, and
+    /// on a GPU what its driver refuses. With max and min, also
+    /// [`Error::Argument`](crate::Error::Argument) for a β that is not zero.
     pub fn execute<'v>(
         &mut self,
         values: impl Into<SparseValues<'v, T>>,
@@ -65,11 +65,12 @@ impl<T: CpuScalar> SpmmPlan<'_, T> {
         self.run(values.into(), b.into_operand()?, c.into_operand()?, None, call.into())
     }
 
-    /// The same for a plan of max or min ([`SpmmRequest::reduce`](crate::SpmmRequest::reduce)), and to
-    /// `winners`, for every element of C, the position among the values of A of the nonzero that won it:
-    /// row-major and packed whatever the layout of C, as slices, `Vec` or [`DeviceBuffer`] of `u32`, for fewer than
-    /// 2³² − 1 nonzeros, or `u64`. NaN wins, of equal products the first, and an element of an empty row
-    /// has the largest number of the type. [`SpmmGradients`](crate::SpmmGradients) takes them.
+    /// The same for a plan of max or min ([`SpmmRequest::reduce`](crate::SpmmRequest::reduce)), and
+    /// to `winners`, for every element of C, the position among the values of A of the nonzero that
+    /// won it: row-major and packed whatever the layout of C, as slices, `Vec` or [`DeviceBuffer`]
+    /// of `u32`, for fewer than 2³² − 1 nonzeros, or `u64`. NaN wins, of equal products the first,
+    /// and an element of an empty row has the largest number of the type.
+    /// [`SpmmGradients`](crate::SpmmGradients) takes them.
     ///
     /// ```
     /// use gustav::{Csr, Dense, Device, Layout, Reduce};
@@ -87,9 +88,9 @@ impl<T: CpuScalar> SpmmPlan<'_, T> {
     /// ```
     ///
     /// # Errors
-    /// As [`SpmmPlan::execute`], and [`Error::Argument`](crate::Error::Argument) for a plan of another
-    /// reduction and for 32 bits that do not suffice, [`Error::Length`](crate::Error::Length) for another number
-    /// of winners than C has elements.
+    /// As [`SpmmPlan::execute`], and [`Error::Argument`](crate::Error::Argument) for a plan of
+    /// another reduction and for 32 bits that do not suffice,
+    /// [`Error::Length`](crate::Error::Length) for another number of winners than C has elements.
     pub fn execute_with_winners<'v>(
         &mut self,
         values: impl Into<SparseValues<'v, T>>,
@@ -168,7 +169,8 @@ impl<T: CpuScalar> Staged<T> {
         call: Call<'_, T>,
         problem: &Problem,
     ) -> Result<()> {
-        // What goes to the GPU and back is one array, and values between lines may belong to others.
+        // What goes to the GPU and back is one array, and values between lines may belong to
+        // others.
         let Some(of_b) = b.as_slice() else {
             let packed = b.to_layout(b.layout())?;
             return self.execute(values, packed.view(), c, winners, call, problem);

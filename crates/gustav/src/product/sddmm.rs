@@ -23,8 +23,8 @@ use crate::{Device, SddmmPlan};
 ///
 /// # Errors
 /// [`gustav_core::Error::Shape`] when X has not as many rows as the pattern or Y as the pattern has
-/// columns, or they differ in their columns; [`gustav_core::Error::Argument`] for operands in a GPU's
-/// memory; [`gustav_core::Error::OutOfMemory`] for the values.
+/// columns, or they differ in their columns; [`gustav_core::Error::Argument`] for operands in a
+/// GPU's memory; [`gustav_core::Error::OutOfMemory`] for the values.
 pub fn sddmm<'v, T: CpuScalar, I: Index, O: Index>(
     pattern: &Pattern<I, O>,
     x: impl IntoOperand<DenseOperand<'v, T>>,

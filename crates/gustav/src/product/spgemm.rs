@@ -23,8 +23,8 @@ pub fn spgemm<'a, T: CpuScalar, I: Index, O: Index>(
     Spgemm::new(a, b).run()
 }
 
-/// A sparse × sparse product with options: C = scale(α, op(A)·B) ⊕ scale(β, D), all of it or under a
-/// mask.
+/// A sparse × sparse product with options: C = scale(α, op(A)·B) ⊕ scale(β, D), all of it or under
+/// a mask.
 ///
 /// ```
 /// use gustav::{Csr, Semiring, Spgemm};
@@ -75,15 +75,13 @@ impl<'a, T: CpuScalar, I: Index, O: Index> Spgemm<'a, T, I, O> {
         self
     }
 
-    /// Whether the columns of every row of C come out in order (they do unless told not to,
-    /// which can be faster).
+    /// Whether the columns of every row of C are in order; true by default. False can be faster.
     pub fn sorted(mut self, sorted: bool) -> Self {
         self.problem.sorted = sorted;
         self
     }
 
-    /// Whether entries that come out as exactly zero are left out of C (they stay unless told
-    /// not to).
+    /// Whether entries that are exactly zero are left out of C; false by default.
     pub fn drop_zeros(mut self, drop_zeros: bool) -> Self {
         self.drop_zeros = drop_zeros;
         self
@@ -122,8 +120,8 @@ impl<'a, T: CpuScalar, I: Index, O: Index> Spgemm<'a, T, I, O> {
         }
     }
 
-    /// C = scale(α, op(A)·B) with values of another type than those of A and B: for f16 and bf16 that
-    /// of their sums, f32.
+    /// C = scale(α, op(A)·B) with values of another type than those of A and B: for f16 and bf16
+    /// that of their sums, f32.
     ///
     /// ```
     /// use gustav::{Csr, Spgemm, f16};
@@ -136,8 +134,8 @@ impl<'a, T: CpuScalar, I: Index, O: Index> Spgemm<'a, T, I, O> {
     /// ```
     ///
     /// # Errors
-    /// As [`Spgemm::run`], and [`gustav_core::Error::Unsupported`] for other types, under a mask and
-    /// with D.
+    /// As [`Spgemm::run`], and [`gustav_core::Error::Unsupported`] for other types, under a mask
+    /// and with D.
     pub fn run_as<U: Scalar<Accum = T::Accum>>(mut self) -> Result<Csr<U, I, O>> {
         self.problem.output = U::DTYPE;
         let device = self.planner()?;

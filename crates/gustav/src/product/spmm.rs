@@ -10,8 +10,8 @@ use super::setters;
 use crate::Device;
 use crate::operands::{DenseOperand, IntoOperand, mixed};
 
-/// C = A·B with the best algorithm of the CPU; C is row-major. B is a [`Dense`], a view, or what else
-/// [`IntoOperand`] lists.
+/// C = A·B with the best algorithm of the CPU; C is row-major. B is a [`Dense`], a view, or what
+/// else [`IntoOperand`] lists.
 ///
 /// # Errors
 /// [`gustav_core::Error::Shape`] when B has not as many rows as A has columns,
@@ -97,7 +97,8 @@ impl<'a, T: CpuScalar, I: Index, O: Index> Spmm<'a, T, I, O> {
         Ok(c)
     }
 
-    /// C = scale(α, op(A)·B) ⊕ scale(β, C) in place; β equal to the semiring's zero does not read C.
+    /// C = scale(α, op(A)·B) ⊕ scale(β, C) in place; β equal to the semiring's zero does not read
+    /// C.
     ///
     /// # Errors
     /// As [`Spmm::run`], and [`gustav_core::Error::Shape`] when C does not fit.

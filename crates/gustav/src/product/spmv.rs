@@ -66,7 +66,8 @@ impl<'a, T: CpuScalar, I: Index, O: Index> Spmv<'a, T, I, O> {
         Ok(y)
     }
 
-    /// y = scale(α, op(A)·x) ⊕ scale(β, y) in place; β equal to the semiring's zero does not read y.
+    /// y = scale(α, op(A)·x) ⊕ scale(β, y) in place; β equal to the semiring's zero does not read
+    /// y.
     ///
     /// # Errors
     /// As [`Spmv::run`], and [`gustav_core::Error::Shape`] when y does not fit.

@@ -70,9 +70,10 @@ fn slice<O: Index>(
     width: usize,
     row: usize,
 ) -> impl Iterator<Item = usize> {
-    let place = row - segment.rows.start;
-    let before = slice_lengths(&pattern, &segment.rows, width).take(place / width).sum::<usize>();
-    (before * width + place % width..).step_by(width)
+    let position = row - segment.rows.start;
+    let before =
+        slice_lengths(&pattern, &segment.rows, width).take(position / width).sum::<usize>();
+    (before * width + position % width..).step_by(width)
 }
 
 /// Groups of rows of one kind: empty, shifts, consecutive columns, equal rows, rows of one length,

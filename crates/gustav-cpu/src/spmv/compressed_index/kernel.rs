@@ -12,7 +12,7 @@ use super::{masked, slices};
 use crate::spmv::epilogue::Finish;
 #[cfg(target_arch = "x86_64")]
 use crate::spmv::lanes::MaskLanes;
-use crate::spmv::lanes::{AHEAD, Element, Kernel, Lanes};
+use crate::spmv::lanes::{Element, Kernel, Lanes, PREFETCH_DISTANCE};
 
 /// One partition of the rows of a compressed matrix, the operands, and the epilogue.
 pub(crate) struct Part<'a, E> {
@@ -165,9 +165,9 @@ impl<E: Element, O: Index> Partition<'_, E, O> {
         unsafe {
             let (mut sum, mut other) = (V::zero(), V::zero());
             while k + 2 * V::N <= end {
-                V::fetch(values.wrapping_add(k).wrapping_byte_add(AHEAD));
-                V::fetch(values.wrapping_add(k + V::N).wrapping_byte_add(AHEAD));
-                c.fetch::<V>(k);
+                V::prefetch(values.wrapping_add(k).wrapping_byte_add(PREFETCH_DISTANCE));
+                V::prefetch(values.wrapping_add(k + V::N).wrapping_byte_add(PREFETCH_DISTANCE));
+                c.prefetch::<V>(k);
                 sum = V::load(values.add(k)).mul_add(c.gather::<V>(k), sum);
                 let k2 = k + V::N;
                 other = V::load(values.add(k2)).mul_add(c.gather::<V>(k2), other);
@@ -193,7 +193,7 @@ pub(super) trait Columns<E>: Copy {
     unsafe fn gather<V: Lanes<Elem = E>>(self, k: usize) -> V;
     unsafe fn gather_first<V: Lanes<Elem = E>>(self, k: usize, n: usize) -> V;
     /// Prefetches the columns of entries well after `k`.
-    fn fetch<V: Lanes>(self, k: usize);
+    fn prefetch<V: Lanes>(self, k: usize);
     #[cfg(target_arch = "x86_64")]
     unsafe fn gather_mask<V: MaskLanes<Elem = E>>(self, k: usize, mask: u32) -> V;
 }
@@ -207,8 +207,8 @@ pub(super) struct Plain<'a, E> {
 
 impl<E: Element> Columns<E> for Plain<'_, E> {
     #[inline(always)]
-    fn fetch<V: Lanes>(self, k: usize) {
-        V::fetch(self.indices.as_ptr().wrapping_add(k).wrapping_byte_add(AHEAD));
+    fn prefetch<V: Lanes>(self, k: usize) {
+        V::prefetch(self.indices.as_ptr().wrapping_add(k).wrapping_byte_add(PREFETCH_DISTANCE));
     }
     #[inline(always)]
     unsafe fn gather<V: Lanes<Elem = E>>(self, k: usize) -> V {
@@ -250,8 +250,8 @@ impl<'a, E> Narrow<'a, E> {
 
 impl<E: Element> Columns<E> for Narrow<'_, E> {
     #[inline(always)]
-    fn fetch<V: Lanes>(self, k: usize) {
-        V::fetch(self.codes.as_ptr().wrapping_add(k).wrapping_byte_add(AHEAD));
+    fn prefetch<V: Lanes>(self, k: usize) {
+        V::prefetch(self.codes.as_ptr().wrapping_add(k).wrapping_byte_add(PREFETCH_DISTANCE));
     }
     #[inline(always)]
     unsafe fn gather<V: Lanes<Elem = E>>(self, k: usize) -> V {

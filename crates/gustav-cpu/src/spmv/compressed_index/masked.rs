@@ -7,7 +7,7 @@ use gustav_core::{Index, Scalar};
 
 use super::kernel::{Columns, Partition};
 use super::survey::ROWS;
-use crate::spmv::lanes::{AHEAD, Element, MaskLanes};
+use crate::spmv::lanes::{Element, MaskLanes, PREFETCH_DISTANCE};
 
 // Lanes of the widest vector.
 const LANES: usize = 16;
@@ -30,7 +30,7 @@ pub(super) unsafe fn shift<V: MaskLanes<Elem: Element>, O: Index>(
         let values = partition.values[at..].as_ptr().wrapping_sub(rows.start);
         let x = partition.x.as_ptr().wrapping_offset(distance);
         for row in rows.step_by(V::N) {
-            V::fetch(values.wrapping_add(row).wrapping_byte_add(AHEAD));
+            V::prefetch(values.wrapping_add(row).wrapping_byte_add(PREFETCH_DISTANCE));
             // SAFETY: the columns of these rows lie in x, and the rows in y.
             unsafe {
                 let product = V::load(values.wrapping_add(row)).mul(V::load(x.wrapping_add(row)));
@@ -69,7 +69,7 @@ unsafe fn transposed<V: MaskLanes>(
         let whole = len / V::COLUMNS * V::COLUMNS;
         let mut sums = [V::zero(); 2];
         for j in (0..whole).step_by(V::COLUMNS) {
-            fetch::<V>(values.wrapping_add(j * V::N));
+            prefetch::<V>(values.wrapping_add(j * V::N));
             let columns = V::columns(|row| values.add(row * len + j));
             for (k, column) in columns.as_ref().iter().enumerate() {
                 sums[k % 2] = column.mul_add(x(j + k), sums[k % 2]);
@@ -79,7 +79,7 @@ unsafe fn transposed<V: MaskLanes>(
         if left > 0 {
             // The last columns of the row; the first `skip` of them have been added already.
             let skip = if whole > 0 { V::COLUMNS - left } else { 0 };
-            fetch::<V>(values.wrapping_add(whole * V::N));
+            prefetch::<V>(values.wrapping_add(whole * V::N));
             let columns = V::columns(|row| values.add(row * len + whole - skip));
             for (k, column) in columns.as_ref().iter().enumerate() {
                 if k >= skip && k < skip + left {
@@ -93,9 +93,9 @@ unsafe fn transposed<V: MaskLanes>(
 
 /// Prefetches as many values, well after `values`, as a vector of columns has.
 #[inline(always)]
-pub(super) fn fetch<V: MaskLanes>(values: *const V::Elem) {
+pub(super) fn prefetch<V: MaskLanes>(values: *const V::Elem) {
     for k in (0..V::N * V::COLUMNS).step_by(LINE / size_of::<V::Elem>()) {
-        V::fetch(values.wrapping_add(k).wrapping_byte_add(AHEAD));
+        V::prefetch(values.wrapping_add(k).wrapping_byte_add(PREFETCH_DISTANCE));
     }
 }
 
@@ -139,7 +139,7 @@ pub(super) unsafe fn windows<V: MaskLanes<Elem: Element>, O: Index, const RUNS: 
             let (mut sum, mut other) = (V::zero(), V::zero());
             while k < end {
                 let (start, mask) = (usize::from(*codes), u32::from(*codes.add(1)));
-                V::fetch(values.wrapping_add(k).wrapping_byte_add(AHEAD));
+                V::prefetch(values.wrapping_add(k).wrapping_byte_add(PREFETCH_DISTANCE));
                 let x = V::load_mask(x.add(start), mask);
                 let value = if RUNS {
                     V::load_mask(values.add(k), mask)
@@ -199,9 +199,11 @@ unsafe fn together<V: MaskLanes<Elem: Element>, O: Index, C: Columns<V::Elem>, c
         let mut sums = [V::zero(); R];
         let mut k = 0;
         while k + V::N <= len {
-            columns.fetch::<V>(start + k);
+            columns.prefetch::<V>(start + k);
             for r in 0..R {
-                V::fetch(values.wrapping_add(k * R + r * V::N).wrapping_byte_add(AHEAD));
+                V::prefetch(
+                    values.wrapping_add(k * R + r * V::N).wrapping_byte_add(PREFETCH_DISTANCE),
+                );
             }
             let x = columns.gather::<V>(start + k);
             for (r, sum) in sums.iter_mut().enumerate() {
@@ -210,9 +212,11 @@ unsafe fn together<V: MaskLanes<Elem: Element>, O: Index, C: Columns<V::Elem>, c
             k += V::N;
         }
         if k < len {
-            columns.fetch::<V>(start + k);
+            columns.prefetch::<V>(start + k);
             for r in 0..R {
-                V::fetch(values.wrapping_add(k * R + r * (len - k)).wrapping_byte_add(AHEAD));
+                V::prefetch(
+                    values.wrapping_add(k * R + r * (len - k)).wrapping_byte_add(PREFETCH_DISTANCE),
+                );
             }
             let x = columns.gather_first::<V>(start + k, len - k);
             for (r, sum) in sums.iter_mut().enumerate() {
@@ -259,8 +263,10 @@ pub(super) unsafe fn flat<V: MaskLanes<Elem: Element>, O: Index, C: Columns<V::E
         let mut k = start / V::N * V::N;
         while k < end {
             let mut ends = bits(&partition.encoded.last, k) & all;
-            V::fetch(partition.values.as_ptr().wrapping_add(k).wrapping_byte_add(AHEAD));
-            columns.fetch::<V>(k);
+            V::prefetch(
+                partition.values.as_ptr().wrapping_add(k).wrapping_byte_add(PREFETCH_DISTANCE),
+            );
+            columns.prefetch::<V>(k);
             let mut sum = if k >= start && k + V::N <= end {
                 V::load(partition.values.as_ptr().add(k)).mul_add(columns.gather::<V>(k), V::zero())
             } else {

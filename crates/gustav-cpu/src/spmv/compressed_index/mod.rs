@@ -107,8 +107,8 @@ impl Columns {
         offsets + self.encoded.bytes()
     }
 
-    /// Finishes the whole rows of partition `partition` of a matrix of the planned size, f32 or f64 with
-    /// 32-bit column indices.
+    /// Finishes the whole rows of partition `partition` of a matrix of the planned size, f32 or f64
+    /// with 32-bit column indices.
     ///
     /// # Safety
     /// The rows are in bounds of `y`, no other thread accesses them during the call, and `isa` is

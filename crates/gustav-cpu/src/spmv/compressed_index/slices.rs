@@ -6,7 +6,7 @@ use std::ops::Range;
 use gustav_core::{Index, Scalar};
 
 use super::kernel::{Columns, Partition};
-use super::masked::fetch;
+use super::masked::prefetch;
 use crate::spmv::lanes::{Element, MaskLanes};
 
 // Lanes of the widest vector.
@@ -64,7 +64,7 @@ unsafe fn slice<V: MaskLanes, O: Index, C: Columns<V::Elem>>(
         let mut sums = [V::zero(); 2];
         let mut j = 0;
         while j < longest {
-            fetch::<V>(values.as_ptr().wrapping_add(start(0) + j * V::N));
+            prefetch::<V>(values.as_ptr().wrapping_add(start(0) + j * V::N));
             let transposed = if fits {
                 V::columns(|lane| values.as_ptr().add(start(lane.min(n - 1)) + j))
             } else {
@@ -73,7 +73,7 @@ unsafe fn slice<V: MaskLanes, O: Index, C: Columns<V::Elem>>(
             for (k, value) in transposed.as_ref().iter().enumerate() {
                 if j + k < longest {
                     let at = code + (j + k) * V::N;
-                    columns.fetch::<V>(at);
+                    columns.prefetch::<V>(at);
                     let on = V::longer(&lengths, j + k);
                     sums[k % 2] = value.mul_add_mask(columns.gather::<V>(at), sums[k % 2], on);
                 }

@@ -82,7 +82,7 @@ impl Lanes for F32x8 {
         }
     }
     #[inline(always)]
-    fn fetch<T>(at: *const T) {
+    fn prefetch<T>(at: *const T) {
         // SAFETY: a prefetch of any address does no harm.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(at.cast()) }
     }
@@ -160,7 +160,7 @@ impl Lanes for F64x4 {
         }
     }
     #[inline(always)]
-    fn fetch<T>(at: *const T) {
+    fn prefetch<T>(at: *const T) {
         // SAFETY: a prefetch of any address does no harm.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(at.cast()) }
     }

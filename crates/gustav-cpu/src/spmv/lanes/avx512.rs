@@ -64,7 +64,7 @@ macro_rules! lanes {
                 unsafe { $sum(self.0) }
             }
             #[inline(always)]
-            fn fetch<T>(at: *const T) {
+            fn prefetch<T>(at: *const T) {
                 // SAFETY: a prefetch of any address does no harm.
                 unsafe { _mm_prefetch::<_MM_HINT_T0>(at.cast()) }
             }
@@ -302,13 +302,13 @@ mask_lanes!(
     _mm256_set1_epi32
 );
 
-/// Lanes moved up by `places` (1, 2, 4 or 8), zeros below.
+/// Lanes moved up by `lanes` (1, 2, 4 or 8), zeros below.
 #[inline(always)]
-unsafe fn up_f32(v: __m512, places: usize) -> __m512 {
+unsafe fn up_f32(v: __m512, lanes: usize) -> __m512 {
     // SAFETY: called where AVX-512 is available.
     unsafe {
         let (v, zero) = (_mm512_castps_si512(v), _mm512_setzero_si512());
-        _mm512_castsi512_ps(match places {
+        _mm512_castsi512_ps(match lanes {
             1 => _mm512_alignr_epi32::<15>(v, zero),
             2 => _mm512_alignr_epi32::<14>(v, zero),
             4 => _mm512_alignr_epi32::<12>(v, zero),
@@ -317,13 +317,13 @@ unsafe fn up_f32(v: __m512, places: usize) -> __m512 {
     }
 }
 
-/// Lanes moved up by `places` (1, 2 or 4), zeros below.
+/// Lanes moved up by `lanes` (1, 2 or 4), zeros below.
 #[inline(always)]
-unsafe fn up_f64(v: __m512d, places: usize) -> __m512d {
+unsafe fn up_f64(v: __m512d, lanes: usize) -> __m512d {
     // SAFETY: called where AVX-512 is available.
     unsafe {
         let (v, zero) = (_mm512_castpd_si512(v), _mm512_setzero_si512());
-        _mm512_castsi512_pd(match places {
+        _mm512_castsi512_pd(match lanes {
             1 => _mm512_alignr_epi64::<7>(v, zero),
             2 => _mm512_alignr_epi64::<6>(v, zero),
             _ => _mm512_alignr_epi64::<4>(v, zero),

@@ -13,9 +13,9 @@ use gustav_core::Arith;
 
 use crate::arch::Isa;
 
-/// How many bytes ahead kernels prefetch with [`Lanes::fetch`]: the hardware prefetcher does not
+/// How many bytes ahead kernels prefetch with [`Lanes::prefetch`]: the hardware prefetcher does not
 /// keep up with this many streams of values and codes.
-pub(crate) const AHEAD: usize = 2048;
+pub(crate) const PREFETCH_DISTANCE: usize = 2048;
 
 /// A register of `N` sums. Methods ending in `_first` access the first `n` lanes only; the others
 /// are zero.
@@ -40,7 +40,7 @@ pub(crate) trait Lanes: Copy {
 
     /// Prefetches the cache line at `at`, which need not be readable.
     #[inline(always)]
-    fn fetch<T>(_at: *const T) {}
+    fn prefetch<T>(_at: *const T) {}
 
     unsafe fn index_u32(from: *const u32) -> Self::Index;
     unsafe fn index_u32_first(from: *const u32, n: usize) -> Self::Index;

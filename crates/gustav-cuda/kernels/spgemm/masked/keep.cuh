@@ -3,7 +3,7 @@
 #include "common/search.cuh"
 #include "spgemm/masked/arguments.cuh"
 
-namespace kept {
+namespace entries {
 
 // No column: the host refuses matrices so wide.
 constexpr u32 NO_COLUMN = 0xffffffffu;
@@ -12,7 +12,7 @@ constexpr u32 CHUNK = 256;
 
 // LANES lanes have a row: its positions that have a product move to C.
 template <u32 LANES>
-__device__ void met(const Arguments &g) {
+__device__ void keep(const Arguments &g) {
     constexpr u32 GROUPS = BLOCK / LANES;
     const u32 lane = threadIdx.x % LANES, first_lane = threadIdx.x % 32 - lane;
     const u64 step = (u64)gridDim.x * GROUPS;
@@ -25,18 +25,18 @@ __device__ void met(const Arguments &g) {
         u64 at = here ? (u64)g.c.offsets[row] : 0;
         const u32 most = warp::largest((u32)(to - begin));
         for (u32 base = 0; base < most; base += LANES * IN_FLIGHT) {
-            bool met[IN_FLIGHT];
+            bool present[IN_FLIGHT];
 #pragma unroll
             for (u32 n = 0; n < IN_FLIGHT; ++n) {
                 const u64 from = begin + base + LANES * n + lane;
-                met[n] = from < to && g.met[from] != 0;
+                present[n] = from < to && g.present[from] != 0;
             }
 #pragma unroll
             for (u32 n = 0; n < IN_FLIGHT; ++n) {
                 const u64 from = begin + base + LANES * n + lane;
-                const u32 all = __ballot_sync(warp::ALL, met[n]) >> first_lane;
+                const u32 all = __ballot_sync(warp::ALL, present[n]) >> first_lane;
                 const u32 own = LANES == 32 ? all : all & ((1u << LANES % 32) - 1);
-                if (met[n]) {
+                if (present[n]) {
                     const u64 position = at + __popc(own & ((1u << lane) - 1));
                     g.c.indices[position] = g.positions[from];
                     g.c.values[position] = g.values[from];
@@ -51,7 +51,7 @@ __device__ void met(const Arguments &g) {
 //
 //   32 entries of the row    2 5 7 9 ..      a lane each; the next 32 once positions are past the last
 //   32 positions                2 9 30 ..       a lane each, looked up among the entries by shuffles
-__device__ void found(const Arguments &g) {
+__device__ void find(const Arguments &g) {
     const u32 lane = threadIdx.x % 32;
     const Out *entries = reinterpret_cast<const Out *>(g.b.values);
     const u64 stride = (u64)gridDim.x * WARPS * CHUNK;
@@ -65,7 +65,7 @@ __device__ void found(const Arguments &g) {
             u64 window = g.b.offsets[row];
             if (start > g.position_offsets[row])
                 window = lower_bound(g.b.indices, window, end, g.positions[start]);
-            u32 met = 0;
+            u32 present = 0;
             const auto read = [&] {
                 return window + lane < end ? (u32)g.b.indices[window + lane] : NO_COLUMN;
             };
@@ -89,15 +89,15 @@ __device__ void found(const Arguments &g) {
                 }
                 if (from < to) {
                     g.values[from] = at < end ? entries[at] : Out();
-                    if (g.met != nullptr) g.met[from] = at < end;
+                    if (g.present != nullptr) g.present[from] = at < end;
                 }
-                met += __popc(__ballot_sync(warp::ALL, at < end));
+                present += __popc(__ballot_sync(warp::ALL, at < end));
             }
             start = to;
-            if (g.met != nullptr && lane == 0 && met > 0)
-                atomicAdd(g.c.offsets + row + 1, (Offset)met);
+            if (g.present != nullptr && lane == 0 && present > 0)
+                atomicAdd(g.c.offsets + row + 1, (Offset)present);
         }
     }
 }
 
-}  // namespace kept
+}  // namespace entries

@@ -33,7 +33,7 @@ __device__ void rows(const Arguments &g, List list) {
         for (u32 n = 0; n < ROWS; ++n)
             factors[n] = n < nonzeros ? widen(g.a.values[begin + n]) : Sum();
         const auto next_position = [&] { return position < end ? (u32)g.positions[position] : merge::NONE; };
-        u32 next = next_position(), met = 0, filled = 0, steps = 0;
+        u32 next = next_position(), present = 0, filled = 0, steps = 0;
         const auto leave = [&] {
             __syncwarp();
             for (u32 pair = 0; pair < 32; pair += 2) {
@@ -43,10 +43,10 @@ __device__ void rows(const Arguments &g, List list) {
                 if (n >= many) continue;
                 const u64 to = start + positions[from * STRIDE + n];
                 g.values[to] = values[from * STRIDE + n];
-                if (g.met != nullptr) g.met[to] = 1;
+                if (g.present != nullptr) g.present[to] = 1;
             }
             __syncwarp();
-            met += filled;
+            present += filled;
             filled = 0;
         };
         Sum sum = S::zero();
@@ -65,7 +65,7 @@ __device__ void rows(const Arguments &g, List list) {
                 if (++steps % STAGED == 0) leave();
             });
         leave();
-        if (here && g.met != nullptr) g.c.offsets[row + 1] = (Offset)met;
+        if (here && g.present != nullptr) g.c.offsets[row + 1] = (Offset)present;
     }
 }
 

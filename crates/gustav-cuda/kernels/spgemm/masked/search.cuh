@@ -25,7 +25,7 @@ __device__ void rows(const Arguments &g, List list) {
             const bool here = position < to;
             const Index column = here ? g.positions[position] : 0;
             Sum sum = S::zero();
-            u8 met = 0;
+            u8 present = 0;
             for (u32 first = 0; first < nonzeros; first += LANES) {
                 const u64 at = a_begin + first + lane;
                 Offset start = 0;
@@ -63,20 +63,20 @@ __device__ void rows(const Arguments &g, List list) {
                         const Offset entry = begin[n] + below[n];
                         if (below[n] < size[n] && g.b.indices[entry] == column) {
                             sum = S::mul_add(a, widen(g.b.values[entry]), sum);
-                            met = 1;
+                            present = 1;
                         }
                     }
                 }
             }
             if (here) {
                 g.values[position] = Narrow<Out>::from(S::scale(alpha, sum));
-                if (g.met != nullptr) g.met[position] = met;
-                mine += met;
+                if (g.present != nullptr) g.present[position] = present;
+                mine += present;
             }
         }
         for (u32 distance = LANES / 2; distance > 0; distance /= 2)
             mine += __shfl_xor_sync(warp::ALL, mine, distance);
-        if (g.met != nullptr && lane == 0 && i < count) g.c.offsets[row + 1] = (Offset)mine;
+        if (g.present != nullptr && lane == 0 && i < count) g.c.offsets[row + 1] = (Offset)mine;
     }
 }
 

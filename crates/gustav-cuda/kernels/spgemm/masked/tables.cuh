@@ -43,7 +43,7 @@ struct Memory {
     Offset starts[GROUP];
     Sum factors[GROUP];
     u32 searched[GROUP];
-    u8 met[1u << LOG];
+    u8 present[1u << LOG];
 };
 
 // The slot of `column` among `1 << log` keys, or EMPTY.
@@ -87,7 +87,7 @@ struct Sums {
         for (u32 at = thread; at < 1u << log; at += GROUP) {
             t.keys[at] = table::EMPTY;
             t.sums[at] = S::zero();
-            t.met[at] = 0;
+            t.present[at] = 0;
         }
         for (u32 at = thread; at < 1u << (log + BITS - 5); at += GROUP) t.filter[at] = 0;
         sync_group<GROUP>();
@@ -101,7 +101,7 @@ struct Sums {
     }
 
     __device__ void rank() {
-        for (u32 at = thread; at < p.count; at += GROUP) t.sums[at] = S::zero(), t.met[at] = 0;
+        for (u32 at = thread; at < p.count; at += GROUP) t.sums[at] = S::zero(), t.present[at] = 0;
         for (u32 at = thread; at < (width + 31) / 32; at += GROUP) t.bits[at].mask = 0;
         sync_group<GROUP>();
         for (u32 i = thread; i < p.count; i += GROUP) {
@@ -128,7 +128,7 @@ struct Sums {
             t.sums[position] = S::mul_add(a, b, t.sums[position]);
         else
             combine::into<S>(t.sums + position, S::mul_add(a, b, S::zero()));
-        t.met[position] = 1;
+        t.present[position] = 1;
     }
 
     // Concatenates the rows of B of up to GROUP nonzeros, from `at` to `end`, skipping empty ones;
@@ -261,10 +261,10 @@ struct Sums {
         u32 mine = 0;
         for (u32 i = thread; i < p.count; i += GROUP) {
             const u32 position = ranked ? i : look_up(t.keys, log, (u32)g.positions[p.from + i]);
-            const u8 met = t.met[position];
-            mine += met;
+            const u8 present = t.present[position];
+            mine += present;
             g.values[p.from + i] = Narrow<Out>::from(S::scale(alpha, t.sums[position]));
-            if (g.met != nullptr) g.met[p.from + i] = met;
+            if (g.present != nullptr) g.present[p.from + i] = present;
         }
         return mine;
     }

@@ -22,9 +22,9 @@ __device__ u32 sum_at(const Arguments &g, Memory<GROUP, LOG> &t, const Positions
             sums.add(rows, from, min(from + share, products));
         sync_group<GROUP>();
     }
-    const u32 met = (u32)warp::sum(sums.finish());
+    const u32 present = (u32)warp::sum(sums.finish());
     sync_group<GROUP>();
-    return met;
+    return present;
 }
 
 // The sums at the positions of a task; the last task of a row may have fewer.
@@ -36,9 +36,9 @@ __device__ void take(const Arguments &g, Memory<GROUP, LOG> &t, u64 task) {
     const u64 before = (u64)((u32)task >> 4) << log;
     if (before >= all) return;
     const u32 count = (u32)min(1ull << log, all - before);
-    const u32 met = sum_at(g, t, Positions(g, row, first + before, count, all > count));
-    if (g.met != nullptr && threadIdx.x % 32 == 0 && met > 0)
-        atomicAdd(g.c.offsets + row + 1, (Offset)met);
+    const u32 present = sum_at(g, t, Positions(g, row, first + before, count, all > count));
+    if (g.present != nullptr && threadIdx.x % 32 == 0 && present > 0)
+        atomicAdd(g.c.offsets + row + 1, (Offset)present);
 }
 
 // One row a warp.
@@ -47,9 +47,9 @@ __device__ void take_rows(const Arguments &g, Memory<32, FEW + 1> &t) {
     for (u64 i = (u64)blockIdx.x * WARPS + threadIdx.x / 32; i < rows; i += step) {
         const u64 row = *listed(g, TABLE, i), from = g.position_offsets[row];
         const u32 count = (u32)(g.position_offsets[row + 1] - from);
-        u32 met = 0;
-        if (count > 0) met = sum_at(g, t, Positions(g, row, from, count, false));
-        if (g.met != nullptr && threadIdx.x % 32 == 0) g.c.offsets[row + 1] = (Offset)met;
+        u32 present = 0;
+        if (count > 0) present = sum_at(g, t, Positions(g, row, from, count, false));
+        if (g.present != nullptr && threadIdx.x % 32 == 0) g.c.offsets[row + 1] = (Offset)present;
     }
 }
 

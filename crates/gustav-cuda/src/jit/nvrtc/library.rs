@@ -118,7 +118,8 @@ fn open(file: &Path) -> std::result::Result<Functions, String> {
         unsafe { Library::new(file) }
     });
     let functions = libraries.collect::<std::result::Result<_, _>>().and_then(|libraries| {
-        // SAFETY: as above; the types are those of `nvrtc.h`, which have not changed since CUDA 11.2.
+        // SAFETY: as above; the types are those of `nvrtc.h`, which have not changed since CUDA
+        // 11.2.
         unsafe { Functions::of(libraries) }
     });
     // The message of the system's loader is in the source of `libloading`'s error.

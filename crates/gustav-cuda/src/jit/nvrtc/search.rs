@@ -1,4 +1,4 @@
-//! The places where NVRTC is searched.
+//! The folders in which NVRTC is searched.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -27,7 +27,8 @@ const WHEELS: [&str; 2] = ["cu13", "cuda_nvrtc"];
 /// Folders that the program named, see [`search_in`].
 static NAMED: Mutex<Vec<PathBuf>> = Mutex::new(Vec::new());
 
-/// Looks for NVRTC in these folders, too, before toolkits and environments, where it is not loaded yet.
+/// Looks for NVRTC in these folders, too, before toolkits and environments, where it is not loaded
+/// yet.
 pub fn search_in(folders: Vec<PathBuf>) {
     *NAMED.lock().unwrap_or_else(PoisonError::into_inner) = folders;
 }

@@ -433,7 +433,8 @@ impl<T: Scalar> Pipeline<T> {
             let span = spans.next();
             if let Some(host) = host.as_deref_mut() {
                 download.wait(&slot.multiplied)?;
-                // SAFETY: C has the rows, and nobody reads the values before the product is complete.
+                // SAFETY: C has the rows, and nobody reads the values before the product is
+                // complete.
                 on(span, download, || unsafe {
                     host.download(block.start * n..block.end * n, to, download)
                 })?;

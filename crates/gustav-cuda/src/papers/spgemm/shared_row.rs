@@ -1,5 +1,5 @@
-//! `shared-row`: persistent CTAs that accumulate a row of a dense C in shared memory, as Chen et al.
-//! (2025, §4.2.2) describe it. See `kernels/papers/spgemm/shared_row.cu`.
+//! `shared-row`: persistent CTAs that accumulate a row of a dense C in shared memory, as Chen et
+//! al. (2025, §4.2.2) describe it. See `kernels/papers/spgemm/shared_row.cu`.
 
 use std::ops::Range;
 

@@ -168,8 +168,8 @@ impl Prepared {
         check(config, problem.dtype)?;
         let device = p.device();
         let module = device.module(&request(problem.dtype, config))?;
-        // SAFETY: the pattern's indices are `nnz` numbers of 32 bits, see `supports`, and live while
-        // a plan is made.
+        // SAFETY: the pattern's indices are `nnz` numbers of 32 bits, see `supports`, and live
+        // while a plan is made.
         let indices = unsafe { DeviceBuffer::<u32>::borrowed(device, p.indices, p.nnz) };
         let parts = Parts::new(p.host_offsets()?, &indices.to_host()?, config)?;
         let source = DeviceBuffer::from_slice(device, &parts.source, "sources of parted rows")?;

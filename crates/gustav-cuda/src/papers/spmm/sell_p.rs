@@ -1,5 +1,5 @@
-//! `sell-p`: slices of rows padded to their longest, as Anzt, Tomov and Dongarra (2015) describe it.
-//! See `kernels/papers/spmm/sell_p.cu`.
+//! `sell-p`: slices of rows padded to their longest, as Anzt, Tomov and Dongarra (2015) describe
+//! it. See `kernels/papers/spmm/sell_p.cu`.
 
 use super::padded::{self, BLOCK, Format, SlotLayout};
 use crate::jit::Request;

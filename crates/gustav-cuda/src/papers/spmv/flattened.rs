@@ -99,7 +99,8 @@ impl<P: Partitioning> Prepared<P> {
             ..Arguments::default()
         };
         let grid = (partitions.count + 1).div_ceil(u64::from(config.threads));
-        // SAFETY: it reads the row offsets, which are valid, and writes the boundaries, of the right number.
+        // SAFETY: it reads the row offsets, which are valid, and writes the boundaries, of the
+        // right number.
         unsafe {
             let search = module.kernel(search)?;
             search.launch(device.stream(), (grid, 1), config.threads, &arguments)?;
@@ -135,8 +136,8 @@ impl<P: Partitioning> Method for Prepared<P> {
         };
         let threads = self.config.threads;
         let ctas = partitions.div_ceil(u64::from(threads / 32));
-        // SAFETY: boundaries and carry-outs have an element for every partition, and the operands are the caller's
-        // promise.
+        // SAFETY: boundaries and carry-outs have an element for every partition, and the operands
+        // are the caller's promise.
         unsafe {
             self.sums.launch(stream, (partitions, 1), threads, &arguments)?;
             self.fix_up.launch(stream, (ctas, 1), threads, &arguments)

@@ -1,4 +1,5 @@
-//! `merge-path`: equal nonzeros and row ends per CTA, after Merrill and Garland (2016). See `kernels/papers/spmv/merge_path.cu`.
+//! `merge-path`: equal nonzeros and row ends per CTA, after Merrill and Garland (2016). See
+//! `kernels/papers/spmv/merge_path.cu`.
 
 use gustav_core::{Operation, Problem, Result};
 use gustav_plan::Algorithm;

@@ -27,8 +27,8 @@ const WIDE: [u32; 2] = [8192, 32_768];
 const CUT_PARTS: usize = 512;
 const CUT: usize = 4096;
 const CUT_FEW: usize = 256;
-// Column ranges are stored in granules, numbered in 16 bits: most granules, and log2 of the columns of the smallest
-// granule.
+// Column ranges are stored in granules, numbered in 16 bits: most granules, and log2 of the columns
+// of the smallest granule.
 const GRANULES: u64 = 1 << 16;
 const LEAST_GRANULE: u32 = 5;
 
@@ -59,7 +59,8 @@ parameter_block! {
         tiles: *mut u64,
         /// B as bitmasks, `bit_words` words per row, if it is dense enough.
         pub bits: *mut u32,
-        /// For `slots` rows cut into chunks: the row numbers, the finished chunks, their bits and sums.
+        /// For `slots` rows cut into chunks: the row numbers, the finished chunks, their bits and
+        /// sums.
         pub slot_rows: *mut u32,
         pub ended: *mut u32,
         pub found_bits: *mut u32,
@@ -168,7 +169,8 @@ impl Layout {
         [at, at + 8 * WORDS as u64]
     }
 
-    /// The parameter block of a workspace at `at`, with C's offsets at `offsets`, and of the operands.
+    /// The parameter block of a workspace at `at`, with C's offsets at `offsets`, and of the
+    /// operands.
     pub(super) fn arguments(
         &self,
         at: u64,

@@ -121,8 +121,8 @@ impl PartCache {
         Ok(())
     }
 
-    /// Calls `compute` for every part with its rows and number; the next part is copied to the device at the same
-    /// time.
+    /// Calls `compute` for every part with its rows and number; the next part is copied to the
+    /// device at the same time.
     pub(super) fn each(
         &mut self,
         device: &Device,
@@ -156,8 +156,8 @@ impl PartCache {
         }
         let memory = slot.memory.address();
         let at = |row: usize| offsets.address + (row * offsets.bytes) as u64;
-        // SAFETY: a slot holds the largest part and lives as long as the cache; the slot's earlier part is no longer
-        // used.
+        // SAFETY: a slot holds the largest part and lives as long as the cache; the slot's earlier
+        // part is no longer used.
         unsafe {
             for (bytes, offset) in needed.iter() {
                 self.needed.upload(bytes.clone(), memory + *offset as u64, copy)?;

@@ -172,7 +172,8 @@ impl Kernels {
         unsafe { self.counted(stream, arguments, kernel, (grid, threads)) }
     }
 
-    /// Computes offsets from the rows' numbers of entries and queues the list of rows by bin; returns the counters.
+    /// Computes offsets from the rows' numbers of entries and queues the list of rows by bin;
+    /// returns the counters.
     ///
     /// # Safety
     /// As [`Kernels::analyse`].

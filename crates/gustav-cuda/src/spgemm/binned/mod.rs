@@ -132,7 +132,8 @@ struct Parts {
     uncacheable: bool,
 }
 
-// Number of cached parts on the device if the limit allows it: one is computed while the other is copied.
+// Number of cached parts on the device if the limit allows it: one is computed while the other is
+// copied.
 const SLOTS: usize = 2;
 
 impl Parts {
@@ -164,7 +165,8 @@ fn step_of(rows: usize, fits: impl Fn(usize) -> bool) -> usize {
 }
 
 impl Prepared {
-    /// Analysis and symbolic phase, in parts if memory or the configuration does not allow all rows at once.
+    /// Analysis and symbolic phase, in parts if memory or the configuration does not allow all rows
+    /// at once.
     pub(super) fn new(
         device: &Device,
         o: &Operands,

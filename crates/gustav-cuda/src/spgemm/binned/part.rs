@@ -126,7 +126,8 @@ impl Part {
     /// other, with C's offsets at `offsets`.
     ///
     /// # Safety
-    /// The memory has the size and the contents of the old one whenever the part is computed, until that is done.
+    /// The memory has the size and the contents of the old one whenever the part is computed, until
+    /// that is done.
     pub(super) unsafe fn move_to(&mut self, device: &Device, at: u64, offsets: u64) {
         // SAFETY: the caller's promise.
         let there = |at, len| unsafe { DeviceBuffer::borrowed(device, at, len) };

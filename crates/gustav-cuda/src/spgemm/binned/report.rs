@@ -1,5 +1,5 @@
-//! Reports of kernels to the host, written to page-locked memory: the host needs neither a copy nor a stream
-//! synchronisation.
+//! Reports of kernels to the host, written to page-locked memory: the host needs neither a copy nor
+//! a stream synchronisation.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Mutex, PoisonError};

@@ -18,7 +18,7 @@ const LEAST: u32 = 4;
 // Rows of B of a CTA that packs a tile, or that computes the boundaries of tiles in rows.
 const PACKERS: u32 = 4;
 // Threads that count the pairs of a tile.
-const PLACES: u32 = 1024;
+const POSITIONS: u32 = 1024;
 // The first compute capability with bulk copies, which fill the ring buffer.
 const BULK_COPIES: (i32, i32) = (9, 0);
 
@@ -32,7 +32,7 @@ struct Kernels {
     /// Whether sums can be marked, so that all rows can be assumed full and checked.
     marks: bool,
     bounds: Kernel<Packed>,
-    places: Kernel<Packed>,
+    positions: Kernel<Packed>,
     first_chunks: Kernel<Packed>,
     pack: Kernel<Packed>,
     values: Kernel<Packed>,
@@ -55,7 +55,7 @@ impl Kernels {
             ctas: u32::try_from(ctas).unwrap_or(u32::MAX),
             marks: marks(types),
             bounds: module.kernel(c"bounds")?,
-            places: module.kernel(c"places")?,
+            positions: module.kernel(c"positions")?,
             first_chunks: module.kernel(c"first_chunks")?,
             pack: module.kernel(c"pack")?,
             values: module.kernel(c"values")?,
@@ -145,7 +145,7 @@ impl FullRows {
         unsafe {
             let grid = (rows.div_ceil(u64::from(PACKERS)), 1);
             k.bounds.launch(stream, grid, 32 * PACKERS, parameter)?;
-            k.places.launch(stream, (tiles, 1), PLACES, parameter)?;
+            k.positions.launch(stream, (tiles, 1), POSITIONS, parameter)?;
             k.first_chunks.launch(stream, (1, 1), 32, parameter)?;
             k.pack.launch(stream, in_tiles(rows, tiles), 32 * PACKERS, parameter)?;
         }

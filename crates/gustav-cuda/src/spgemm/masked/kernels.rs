@@ -56,9 +56,10 @@ parameter_block! {
         pub c: Output,
         position_offsets: *const Offset,
         positions: *const Index,
-        /// For every position its value, and whether it has an intermediate product; the latter array is optional.
+        /// For every position its value, and whether it has an intermediate product; the latter
+        /// array is optional.
         pub values: *mut Out,
-        pub met: *mut u8,
+        pub present: *mut u8,
         rows: u64,
         /// Rows and entries of B, and positions of all rows.
         rows_b: u64,
@@ -279,7 +280,8 @@ impl MaskedSums {
         Ok(())
     }
 
-    /// The counters of the lists, and whether columns of B and of the mask increase. Waits for them.
+    /// The counters of the lists, and whether columns of B and of the mask increase. Waits for
+    /// them.
     pub(super) fn counted(&mut self) -> Result<(Work, [bool; 2])> {
         let mut counters = [0; COUNTERS];
         self.lists.read_at(0, &mut counters)?;
@@ -328,10 +330,10 @@ impl MaskedSums {
                 self.kernels.cut.launch(stream, grid, BLOCK, &arguments)?;
             }
             let merged = MERGED.into_iter().any(|of| most(of) > 0);
-            if merged && arguments.met != 0 {
+            if merged && arguments.present != 0 {
                 DeviceBuffer::<u8>::borrowed(
                     self.lists.device(),
-                    arguments.met,
+                    arguments.present,
                     arguments.count as usize,
                 )
                 .fill(0, stream)?;

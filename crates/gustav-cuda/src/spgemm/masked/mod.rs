@@ -289,8 +289,8 @@ impl<T: Scalar, I: Index, O: Index> MaskedPlan<T, I, O> {
             let values = DeviceBuffer::<T>::queued(device, nnz, "values of C on the device")?;
             let c = &mut arguments.c;
             (c.indices, c.values) = (indices.address(), values.address());
-            // SAFETY: the arrays of the arguments are valid; C has as many entries as there are positions with a
-            // product.
+            // SAFETY: the arrays of the arguments are valid; C has as many entries as there are
+            // positions with a product.
             unsafe { self.kernels.keep(device.stream(), &arguments)? };
             values
         };
@@ -393,7 +393,7 @@ impl<T: Scalar, O: Index> Found<T, O> {
 
     /// `arguments` with these arrays.
     fn set_in(&self, mut arguments: Arguments) -> Arguments {
-        (arguments.values, arguments.met) = (self.values.address(), self.has_product.address());
+        (arguments.values, arguments.present) = (self.values.address(), self.has_product.address());
         arguments.c.offsets = self.offsets.address();
         arguments
     }

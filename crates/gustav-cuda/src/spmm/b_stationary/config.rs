@@ -172,7 +172,8 @@ fn tile(dtype: DType, vector: u32, columns: usize, bytes: usize) -> Tile {
             Limit { lanes: 32, tiles: 2, most_tiles: 2, most_double: 5, most_single: 10, alone: 4 };
         return Tile::new(dtype, vector, width, limit);
     }
-    // Eight lanes read all banks of shared memory; for 16-bit values more lanes with shorter vectors are used.
+    // Eight lanes read all banks of shared memory; for 16-bit values more lanes with shorter
+    // vectors are used.
     let widened = dtype.bytes() == 2;
     match (width as u64).div_ceil(vector.into()) as u32 {
         vectors @ 0..=8 => Tile { lanes: vectors.max(1).next_power_of_two(), tiles: 1 },

@@ -101,8 +101,8 @@ impl TilePartition {
     }
 }
 
-/// The period in which the `segments` of a tile alternate between its `partitions`: long enough for partitions of
-/// the right size, short enough for all of them to get long and short segments.
+/// The period in which the `segments` of a tile alternate between its `partitions`: long enough for
+/// partitions of the right size, short enough for all of them to get long and short segments.
 fn parts(segments: u64, partitions: usize) -> u32 {
     let enough = (16 * partitions).next_power_of_two() as u64;
     let few = (segments / 8).max(partitions as u64).next_power_of_two();

@@ -427,8 +427,11 @@ mod tests {
         let refused = Config::new(&problem, &tuning(None)).check(&of(1 << 33, 0));
         let error = refused.expect_err("segments that wrap around").to_string();
         assert!(error.contains("fewer than 2^32"), "{error}");
-        let kept = Config { window: 1, ..Config::new(&problem, &tuning(Some(32))) };
-        assert!(kept.check(&of(most - 2000, 0)).is_ok() && kept.check(&of(most - 500, 0)).is_err());
+        let unsorted = Config { window: 1, ..Config::new(&problem, &tuning(Some(32))) };
+        assert!(
+            unsorted.check(&of(most - 2000, 0)).is_ok()
+                && unsorted.check(&of(most - 500, 0)).is_err()
+        );
         let listed = Config::candidates(&of(1 << 33, 0));
         assert!(
             listed.iter().all(|c| c.segments_per_group == 1),

@@ -17,7 +17,7 @@ use crate::files::text::{self, newlines, unexpected};
 
 // Chunks are large enough for a task and small enough to balance the threads.
 const SMALLEST_CHUNK: usize = 64 << 10;
-const LARGEST_PIECE: usize = 4 << 20;
+const LARGEST_CHUNK: usize = 4 << 20;
 
 /// The matrix in `text`, symmetry expanded.
 pub(crate) fn read<T: Scalar, I: Index, O: Index>(
@@ -70,7 +70,8 @@ fn parse<T: Scalar, I: Index, V: ValueText<T>>(
     fill::<T, I, V>(text, prologue, options, (chunks, total, expected))
 }
 
-/// The bytes of part `part` of `parts` of the entries: those of the lines that begin in it, of parts of equal size.
+/// The bytes of part `part` of `parts` of the entries: those of the lines that begin in it, of
+/// parts of equal size.
 pub(crate) fn part(text: &[u8], prologue: &Prologue, part: usize, parts: usize) -> Range<usize> {
     let len = text.len() - prologue.body;
     let line_from = |part: usize| {
@@ -84,8 +85,8 @@ pub(crate) fn part(text: &[u8], prologue: &Prologue, part: usize, parts: usize) 
     line_from(part)..line_from(part + 1)
 }
 
-/// The entries in `range`, which begins and ends with a line, without mirror images; values that the file does not hold
-/// are none.
+/// The entries in `range`, which begins and ends with a line, without mirror images; values that
+/// the file does not hold are none.
 pub(crate) fn entries<T: Scalar>(
     text: &[u8],
     prologue: &Prologue,
@@ -124,7 +125,8 @@ fn count(text: &[u8], chunks: &mut [Chunk]) -> usize {
 }
 
 /// Reads the entries of all chunks, of `total` lines. The text may be a file that changed since its
-/// lines were counted: nothing is written beyond the counted lines of a chunk. `expected` entries are checked.
+/// lines were counted: nothing is written beyond the counted lines of a chunk. `expected` entries
+/// are checked.
 fn fill<T: Scalar, I: Index, V: ValueText<T>>(
     text: &[u8],
     prologue: &Prologue,
@@ -194,7 +196,7 @@ fn fill<T: Scalar, I: Index, V: ValueText<T>>(
 /// Divides the lines in `body` into chunks that end at line ends.
 fn cut(text: &[u8], body: Range<usize>) -> Vec<Chunk> {
     let tasks = 8 * parallel::threads();
-    let size = (body.len() / tasks).clamp(SMALLEST_CHUNK, LARGEST_PIECE);
+    let size = (body.len() / tasks).clamp(SMALLEST_CHUNK, LARGEST_CHUNK);
     let mut chunks = Vec::new();
     let mut start = body.start;
     while start < body.end {

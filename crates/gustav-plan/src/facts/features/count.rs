@@ -173,8 +173,8 @@ impl Counts {
         Self::over(a, shape, parts, |k| (cut(k)..cut(k + 1)).map(&group))
     }
 
-    /// Number of parallel parts. Every part has marks of its own, which are added up afterwards; this number
-    /// minimises the time of both steps.
+    /// Number of parallel parts. Every part has marks of its own, which are added up afterwards;
+    /// this number minimises the time of both steps.
     fn parts<I: Index, O: Index>(
         a: &PatternView<'_, I, O>,
         shape: WarpShape,

@@ -90,8 +90,8 @@ impl Features {
     /// same for any number of threads.
     ///
     /// # Errors
-    /// [`gustav_core::Error::Argument`] for a shape with a 0, [`gustav_core::Error::Overflow`] for 2³¹
-    /// rows or cache lines, [`gustav_core::Error::OutOfMemory`].
+    /// [`gustav_core::Error::Argument`] for a shape with a 0, [`gustav_core::Error::Overflow`] for
+    /// 2³¹ rows or cache lines, [`gustav_core::Error::OutOfMemory`].
     pub fn new<I: Index, O: Index>(a: &PatternView<'_, I, O>, shape: WarpShape) -> Result<Self> {
         let counts = Counts::new(a, shape.check()?)?;
         Ok(counts.features(a, 1.0, &counts.lengths))

@@ -30,8 +30,8 @@ impl SampledFeatures {
     /// at least half of them.
     ///
     /// # Errors
-    /// [`Error::Argument`] for 0 rows or a shape with a 0, [`Error::Overflow`] as [`Features::new`],
-    /// [`Error::OutOfMemory`].
+    /// [`Error::Argument`] for 0 rows or a shape with a 0, [`Error::Overflow`] as
+    /// [`Features::new`], [`Error::OutOfMemory`].
     pub fn new<I: Index, O: Index>(
         a: &PatternView<'_, I, O>,
         shape: WarpShape,

@@ -9,7 +9,8 @@ use crate::predictor::{Case, Kind, Model, Table, Training};
 pub(super) struct TrainingData {
     /// Standardised inputs, a column for each.
     pub(super) inputs: Tensor,
-    /// Natural logarithms of milliseconds, or probabilities of a softmax: a column for each candidate.
+    /// Natural logarithms of milliseconds, or probabilities of a softmax: a column for each
+    /// candidate.
     pub(super) targets: Tensor,
     /// Weight of each matrix, a column.
     pub(super) weights: Tensor,

@@ -8,8 +8,8 @@ use crate::battery::matrices::Named;
 use crate::battery::report::{Report, attempt, wrong};
 use crate::battery::values::poison;
 
-/// One product to compute: O = softmax(scale·Q·Kᵀ + bias)·V over the rows of a pattern. All matrices are row-major; their
-/// shapes say where heads are.
+/// One product to compute: O = softmax(scale·Q·Kᵀ + bias)·V over the rows of a pattern. All
+/// matrices are row-major; their shapes say where heads are.
 #[derive(Debug)]
 pub struct AttentionCase<'a, T: Scalar, I: Index, O: Index> {
     /// The matrix's name in the battery.
@@ -38,7 +38,8 @@ pub struct AttentionCase<'a, T: Scalar, I: Index, O: Index> {
     pub lse: Option<&'a mut [T::Accum]>,
 }
 
-/// Runs `kernel` on the cases that `settings` select; columns, layouts, transposition and scalings have no meaning here.
+/// Runs `kernel` on the cases that `settings` select; columns, layouts, transposition and scalings
+/// have no meaning here.
 ///
 /// # Panics
 /// With the list of failed cases: wrong values, errors, panics, padding written.

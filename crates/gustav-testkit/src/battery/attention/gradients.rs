@@ -9,7 +9,8 @@ use crate::battery::report::{Report, attempt, wrong};
 use crate::battery::values::poison;
 use crate::oracle;
 
-/// The gradients of one product to compute, given that of O. All matrices are row-major; their shapes say where heads are.
+/// The gradients of one product to compute, given that of O. All matrices are row-major; their
+/// shapes say where heads are.
 #[derive(Debug)]
 pub struct AttentionGradientsCase<'a, T: Scalar, I: Index, O: Index> {
     /// The matrix's name in the battery.
@@ -38,7 +39,8 @@ pub struct AttentionGradientsCase<'a, T: Scalar, I: Index, O: Index> {
     pub scale: Option<T::Accum>,
     /// What is added to scores.
     pub bias: Option<(&'a [T], HeadValues)>,
-    /// The gradient with respect to Q, to be overwritten; its padding must stay as it is, as that of the others.
+    /// The gradient with respect to Q, to be overwritten; its padding must stay as it is, as that
+    /// of the others.
     pub of_q: DenseViewMut<'a, T>,
     /// With respect to K.
     pub of_k: DenseViewMut<'a, T>,
@@ -48,7 +50,8 @@ pub struct AttentionGradientsCase<'a, T: Scalar, I: Index, O: Index> {
     pub of_bias: Option<(&'a mut [T], HeadValues)>,
 }
 
-/// Runs `kernel` on the cases that `settings` select; columns, layouts, transposition and scalings have no meaning here.
+/// Runs `kernel` on the cases that `settings` select; columns, layouts, transposition and scalings
+/// have no meaning here.
 ///
 /// # Panics
 /// With the list of failed cases: wrong values, errors, panics, padding written.

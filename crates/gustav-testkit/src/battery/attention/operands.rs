@@ -37,7 +37,7 @@ enum Heads {
     Beside,
     /// One above the other in its rows.
     Below,
-    /// Each in turn.
+    /// One after another.
     Mixed,
 }
 
@@ -132,16 +132,16 @@ impl Choice {
         )
     }
 
-    /// A matrix whose heads have `rows` rows; `turn` numbers the matrices of a case.
+    /// A matrix whose heads have `rows` rows; `number` numbers the matrices of a case.
     fn operand<T: Scalar>(
         &self,
-        turn: usize,
+        number: usize,
         (rows, columns): (usize, usize),
         outside: T,
         element: impl Fn(usize, usize, usize) -> T,
     ) -> Operand<T> {
         let below =
-            self.placed == Heads::Below || self.placed == Heads::Mixed && turn.is_multiple_of(2);
+            self.placed == Heads::Below || self.placed == Heads::Mixed && number.is_multiple_of(2);
         let shape = match below {
             true => (rows * self.heads, columns),
             false => (rows, columns * self.heads),
@@ -159,26 +159,26 @@ impl Choice {
     }
 
     /// A matrix of seeded values.
-    pub fn seeded<T: Scalar>(&self, turn: usize, rows: usize, columns: usize) -> Operand<T> {
-        let all = values::<T>(self.heads * rows * columns, turn as u64 + 1);
-        self.operand(turn, (rows, columns), poison(), |h, i, c| all[(h * rows + i) * columns + c])
+    pub fn seeded<T: Scalar>(&self, number: usize, rows: usize, columns: usize) -> Operand<T> {
+        let all = values::<T>(self.heads * rows * columns, number as u64 + 1);
+        self.operand(number, (rows, columns), poison(), |h, i, c| all[(h * rows + i) * columns + c])
     }
 
     /// A matrix of these elements, `[(head · rows + row) · columns + column]`.
     pub fn given<T: Scalar>(
         &self,
-        turn: usize,
+        number: usize,
         rows: usize,
         columns: usize,
         all: &[f64],
     ) -> Operand<T> {
         let of = |h, i, c| T::from_f64(all[(h * rows + i) * columns + c]);
-        self.operand(turn, (rows, columns), poison(), of)
+        self.operand(number, (rows, columns), poison(), of)
     }
 
     /// A matrix to be overwritten.
-    pub fn result<T: Scalar>(&self, turn: usize, rows: usize, columns: usize) -> Operand<T> {
-        self.operand(turn, (rows, columns), sentinel(), |_, _, _| poison())
+    pub fn result<T: Scalar>(&self, number: usize, rows: usize, columns: usize) -> Operand<T> {
+        self.operand(number, (rows, columns), sentinel(), |_, _, _| poison())
     }
 
     pub fn operands<T: Scalar, I: Index, O: Index>(

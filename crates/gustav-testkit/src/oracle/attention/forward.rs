@@ -14,10 +14,12 @@ use crate::oracle::verdict::Verdict;
 // Rows that one task compares.
 const ROWS: usize = 16;
 
-/// The operands of O = softmax(scale·Q·Kᵀ + bias)·V over the rows of a pattern, to check a result against.
+/// The operands of O = softmax(scale·Q·Kᵀ + bias)·V over the rows of a pattern, to check a result
+/// against.
 ///
-/// Heads are side by side in the columns of a row-major matrix, or one above the other in its rows. In a verdict, the row
-/// of head h and row i is h·rows + i, and the column of lse is one past those of O.
+/// Heads are side by side in the columns of a row-major matrix, or one above the other in its rows.
+/// In a verdict, the row of head h and row i is h·rows + i, and the column of lse is one past those
+/// of O.
 #[derive(Clone, Copy, Debug)]
 pub struct Attention<'a, T: Scalar, I: Index, O: Index> {
     /// The pattern.
@@ -53,8 +55,8 @@ impl<T: Scalar, I: Index, O: Index> Attention<'_, T, I, O> {
     /// O and lse.
     ///
     /// # Errors
-    /// [`Error::Shape`](gustav_core::Error::Shape) when a matrix does not fit, [`Error::Length`](gustav_core::Error::Length)
-    /// when values are missing.
+    /// [`Error::Shape`](gustav_core::Error::Shape) when a matrix does not fit,
+    /// [`Error::Length`](gustav_core::Error::Length) when values are missing.
     pub fn compute(&self) -> Result<AttentionReference> {
         let copies = copies([self.q, self.k, self.v])?;
         let operands = self.operands(&copies)?;

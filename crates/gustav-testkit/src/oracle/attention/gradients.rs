@@ -1,11 +1,13 @@
 //! The gradients of attention against their reference.
 //!
-//! p = exp(s − lse), t = ⟨dO, v⟩ − ⟨dO, O⟩, ds = p t; dQ = Σ scale·ds·k, dK = Σ scale·ds·q, dV = Σ p dO, and that of
-//! the bias is ds. O and lse are operands: what they are off by is in the result, not in its error.
+//! p = exp(s − lse), t = ⟨dO, v⟩ − ⟨dO, O⟩, ds = p t; dQ = Σ scale·ds·k, dK = Σ scale·ds·q, dV = Σ
+//! p dO, and that of the bias is ds. O and lse are operands: what they are off by is in the result,
+//! not in its error.
 //!
-//! p is off by p(exp η − 1) with η = eₛ + 3u|s − lse| + 2u|lse| + EXPONENTIAL·u (lse times log₂e where exponentials
-//! are powers of two); inner products of e columns by (e + 1)u Σ|…|; ds by Δ = |Δp|(|t| + |Δt|) + p|Δt| and its own
-//! rounding; a sum of n terms by what its terms are off and (n + 3)u Σ|terms|.
+//! p is off by p(exp η − 1) with η = eₛ + 3u|s − lse| + 2u|lse| + EXPONENTIAL·u (lse times log₂e
+//! where exponentials are powers of two); inner products of e columns by (e + 1)u Σ|…|; ds by Δ =
+//! |Δp|(|t| + |Δt|) + p|Δt| and its own rounding; a sum of n terms by what its terms are off and
+//! (n + 3)u Σ|terms|.
 
 use gustav_core::{DenseView, HeadValues, Index, IndexSlice, Result, Scalar, parallel, validate};
 
@@ -20,8 +22,8 @@ const ROWS: usize = 16;
 
 /// The operands of the gradients of an [`Attention`], to check results against.
 ///
-/// In a verdict, the row of head h and row i is h·rows + i; that of a bias, which has no row, is its nonzero, and its head
-/// the column.
+/// In a verdict, the row of head h and row i is h·rows + i; that of a bias, which has no row, is
+/// its nonzero, and its head the column.
 #[derive(Clone, Copy, Debug)]
 pub struct AttentionGradients<'a, T: Scalar, I: Index, O: Index> {
     /// The product.
@@ -51,8 +53,9 @@ impl<T: Scalar, I: Index, O: Index> AttentionGradients<'_, T, I, O> {
     /// Compares `found` with the reference.
     ///
     /// # Errors
-    /// [`Error::Shape`](gustav_core::Error::Shape) when a matrix does not fit, [`Error::Length`](gustav_core::Error::Length)
-    /// when values are missing, and as [`PatternView::transpose`](gustav_core::PatternView::transpose).
+    /// [`Error::Shape`](gustav_core::Error::Shape) when a matrix does not fit,
+    /// [`Error::Length`](gustav_core::Error::Length) when values are missing, and as
+    /// [`PatternView::transpose`](gustav_core::PatternView::transpose).
     pub fn verify(&self, found: &FoundGradients<'_, T>) -> Result<Verdict> {
         let Attention { pattern, heads, columns, value_columns, q, k, v, .. } = self.product;
         let of_operands = copies([q, k, v])?;
@@ -97,7 +100,8 @@ struct Reference<'a> {
     lse: Numbers<'a>,
     of_o: Heads<'a>,
     columns: usize,
-    /// Row offsets and column indices of the transposed pattern, and where its nonzeros are in the pattern.
+    /// Row offsets and column indices of the transposed pattern, and where its nonzeros are in the
+    /// pattern.
     by_columns: [IndexSlice<'a>; 3],
     /// ⟨dO, O⟩ of every head and row.
     deltas: Vec<Score>,

@@ -1,8 +1,8 @@
 //! Attention over the nonzeros of a pattern, and its gradients.
 //!
-//! A score s = scale·⟨q, k⟩ + b is off by (d + 4)u·|scale|·Σ|q k| + 4u·|b|: a sum of d products, its scaling and the
-//! sum with the bias, and the factor log₂e where exponentials are powers of two. What that does to a softmax,
-//! `exponentials.rs` says.
+//! A score s = scale·⟨q, k⟩ + b is off by (d + 4)u·|scale|·Σ|q k| + 4u·|b|: a sum of d products,
+//! its scaling and the sum with the bias, and the factor log₂e where exponentials are powers of
+//! two. What that does to a softmax, `exponentials.rs` says.
 
 mod forward;
 mod gradients;
@@ -11,7 +11,8 @@ pub use forward::{Attention, AttentionReference};
 pub use gradients::{AttentionGradients, FoundGradients};
 
 use gustav_core::{
-    Batch, DType, Dense, DenseView, HeadValues, IndexSlice, Layout, Result, Scalar, validate,
+    Batch, DType, Dense, DenseView, HeadValues, IndexSlice, Layout, Result, Scalar, Strides,
+    validate,
 };
 
 use super::exponentials::{Rounding, Score};
@@ -38,7 +39,8 @@ impl<'a> Heads<'a> {
         let (op, layout, ld) =
             ("verification of attention", Layout::RowMajor, m.leading_dimension());
         let batch = Batch { op, name, count, rows, columns, layout };
-        let head = batch.distance((m.nrows(), m.ncols()), m.layout(), ld)?;
+        let Strides { matrix: head, line: ld } =
+            batch.strides((m.nrows(), m.ncols()), m.layout(), ld)?;
         let values = Numbers::of(m.as_slice().unwrap_or_default());
         Ok(Heads { values, head, ld, columns })
     }

@@ -1,4 +1,5 @@
-//! Dense algebra in a GPU's memory: cuBLAS, and the kernels of `steps.cu` on the stream of the library's device.
+//! Dense algebra in a GPU's memory: cuBLAS, and the kernels of `steps.cu` on the stream of the
+//! library's device.
 
 use std::cell::RefCell;
 use std::ffi::{CStr, CString, c_void};
@@ -49,7 +50,8 @@ macro_rules! kernels {
             fn load(module: sys::CUmodule) -> Result<Self> {
                 let of = |name: &str| {
                     let name = CString::new(name).unwrap_or_default();
-                    // SAFETY: the module is loaded, and lives as long as `Gpu`, which holds the kernels.
+                    // SAFETY: the module is loaded, and lives as long as `Gpu`, which holds the
+                    // kernels.
                     unsafe { result::module::get_function(module, name) }
                         .map_err(|e| failed("finding a kernel", e))
                 };
@@ -361,7 +363,8 @@ impl Algebra for Gpu {
         };
         let first = [Count(kind), x.into(), y.into(), Count(rows), Count(columns), Address(sums)];
         let second = [Address(sums), Count(parts), Count(columns), (&to).into()];
-        // SAFETY: `partial` has an element for every CTA and column; X and Y have rows · columns, `to` has columns.
+        // SAFETY: `partial` has an element for every CTA and column; X and Y have rows · columns,
+        // `to` has columns.
         unsafe {
             let grid = (parts as u32, tiles as u32);
             self.launch_ctas(self.kernels.column_sums, grid, &first)?;
@@ -487,7 +490,8 @@ impl Algebra for Gpu {
         fit("losses", rows, losses.len)?;
         let (to, labels) = ((&losses).into(), Address(labels.address()));
         let arguments = [z.into(), labels, (&g).into(), to, Count(rows), Count(classes)];
-        // SAFETY: the lengths are right; labels are below the number of classes, as `training::Data` makes them.
+        // SAFETY: the lengths are right; labels are below the number of classes, as
+        // `training::Data` makes them.
         unsafe { self.launch(self.kernels.cross_entropy, 32 * rows, &arguments) }
     }
 

@@ -26,7 +26,8 @@ impl Host {
         Host { threads: device.threads().clone() }
     }
 
-    /// Calls `work` for rows of `x` of so many columns, with the number of the first, on all threads.
+    /// Calls `work` for rows of `x` of so many columns, with the number of the first, on all
+    /// threads.
     fn rows(&self, x: &mut [f32], columns: usize, work: impl Fn(usize, &mut [f32]) + Sync) {
         let columns = columns.max(1);
         let rows = LEAST.div_ceil(columns);

@@ -1,5 +1,6 @@
-//! What programs do between products: dense algebra on vectors and matrices of one memory, the host's or a
-//! GPU's. Matrices are row-major and packed; [`Flat`] gives the elements of a matrix or a vector in order.
+//! What programs do between products: dense algebra on vectors and matrices of one memory, the
+//! host's or a GPU's. Matrices are row-major and packed; [`Flat`] gives the elements of a matrix or
+//! a vector in order.
 
 mod gpu;
 mod host;
@@ -53,8 +54,8 @@ pub struct Parameter<A: Algebra> {
     pub second: A::Matrix,
 }
 
-/// Plans of softmax(scores)·V and of its gradients: an attention whose Q and K are zero and whose bias are the
-/// scores.
+/// Plans of softmax(scores)·V and of its gradients: an attention whose Q and K are zero and whose
+/// bias are the scores.
 pub struct WeightedSums<A: Algebra> {
     product: AttentionPlan<'static, f32>,
     gradients: AttentionGradientsPlan<'static, f32>,
@@ -64,8 +65,8 @@ pub struct WeightedSums<A: Algebra> {
     lse: A::Vector,
 }
 
-/// Vectors, matrices, and what is computed with them. On a GPU everything is queued on the stream of its
-/// device, in the order of the calls.
+/// Vectors, matrices, and what is computed with them. On a GPU everything is queued on the stream
+/// of its device, in the order of the calls.
 pub trait Algebra: Sized + 'static {
     type Matrix: Flat<Self>;
     type Vector: Flat<Self>;
@@ -134,7 +135,8 @@ pub trait Algebra: Sized + 'static {
         v: &Self::Matrix,
         o: &mut Self::Matrix,
     ) -> Result<()>;
-    /// The gradients with respect to v and the scores, given v, o and the gradient with respect to o.
+    /// The gradients with respect to v and the scores, given v, o and the gradient with respect to
+    /// o.
     fn weighted_sums_gradients(
         plan: &mut WeightedSums<Self>,
         scores: &Self::Vector,
@@ -145,7 +147,8 @@ pub trait Algebra: Sized + 'static {
 
     fn copy(&self, from: Self::Slice<'_>, to: Self::SliceMut<'_>) -> Result<()>;
     fn clear(&self, values: Self::SliceMut<'_>) -> Result<()>;
-    /// to[j] = Σ over i of the term of x[i, j] and y[i, j], summed in f64; `to` has an element for every column.
+    /// to[j] = Σ over i of the term of x[i, j] and y[i, j], summed in f64; `to` has an element for
+    /// every column.
     fn column_sums(
         &self,
         term: Term,
@@ -195,8 +198,8 @@ pub trait Algebra: Sized + 'static {
     fn add_bias(&self, x: Self::SliceMut<'_>, bias: Self::Slice<'_>, relu: bool) -> Result<()>;
     /// Clears `g` where `x`, which `add_bias` gave, is not positive.
     fn relu_gradient(&self, g: Self::SliceMut<'_>, x: Self::Slice<'_>) -> Result<()>;
-    /// The mean over rows of the cross entropy of softmax(z) and the labels: `losses` has a term for every row,
-    /// `g` is its gradient with respect to `z`.
+    /// The mean over rows of the cross entropy of softmax(z) and the labels: `losses` has a term
+    /// for every row, `g` is its gradient with respect to `z`.
     fn cross_entropy(
         &self,
         z: Self::Slice<'_>,
@@ -210,7 +213,8 @@ pub trait Algebra: Sized + 'static {
     fn leaky_relu(&self, x: Self::Slice<'_>, to: Self::SliceMut<'_>) -> Result<()>;
     /// Multiplies `g` by [`SLOPE`] where `x` is not positive.
     fn leaky_relu_gradient(&self, g: Self::SliceMut<'_>, x: Self::Slice<'_>) -> Result<()>;
-    /// Of every row (s, t) of `scores`: x = (s, 1) and y = (1, t), so that ⟨x[i], y[j]⟩ = s[i] + t[j].
+    /// Of every row (s, t) of `scores`: x = (s, 1) and y = (1, t), so that ⟨x[i], y[j]⟩ = s[i] +
+    /// t[j].
     fn split_scores(
         &self,
         scores: Self::Slice<'_>,

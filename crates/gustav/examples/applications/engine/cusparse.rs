@@ -1,5 +1,5 @@
-//! cuSPARSE's products on a GPU, each by the fastest of its algorithms for CSR in a trial, with operands
-//! preprocessed. It has no softmax: that one is gustav's.
+//! cuSPARSE's products on a GPU, each by the fastest of its algorithms for CSR in a trial, with
+//! operands preprocessed. It has no softmax: that one is gustav's.
 
 use gustav::cuda::{Call, DeviceBuffer, DeviceDense, DevicePattern, spmm, spmv};
 use gustav::{Algorithm, Chooser, Device, Layout, Result, Semiring};
@@ -23,7 +23,8 @@ impl Cusparse {
         Cusparse { device: device.clone(), chosen: Vec::new() }
     }
 
-    /// The fastest of `plans` when `run` executes them, with its name; the first error when all fail.
+    /// The fastest of `plans` when `run` executes them, with its name; the first error when all
+    /// fail.
     fn fastest<C: Copy + std::fmt::Debug, P>(
         &mut self,
         product: String,

@@ -1,5 +1,5 @@
-//! Loops over rows on one thread: what a program does that calls no library, and what the engines are checked
-//! against.
+//! Loops over rows on one thread: what a program does that calls no library, and what the engines
+//! are checked against.
 
 use gustav::{Arith, Dense, Pattern, PatternView, Result, Semiring};
 

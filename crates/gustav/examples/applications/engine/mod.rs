@@ -1,4 +1,5 @@
-//! Who multiplies for a program: gustav's plans, cuSPARSE, or plain loops. The programs are the same for all.
+//! Who multiplies for a program: gustav's plans, cuSPARSE, or plain loops. The programs are the
+//! same for all.
 
 mod cusparse;
 mod loops;
