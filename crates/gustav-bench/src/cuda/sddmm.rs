@@ -11,7 +11,7 @@ use gustav_report::{CUSPARSE, quantile};
 use super::resident::alternating;
 use super::rotating::{Rotating, Series};
 use super::{Started, configuration};
-use crate::engine::{Engine, Outcome, Prepared, Task, Versions, our_version};
+use crate::engine::{Engine, Outcome, Prepared, Task, Versions, our_version, values_of};
 use crate::timing::Runner;
 use crate::value::Value;
 
@@ -177,10 +177,7 @@ impl<'a, T: Value> SddmmEngine<'a, T> {
         values.borrow_mut().fill(0xff, self.gpu.device.stream())?;
         self.execute(set)?;
         let values = values.borrow().to_host()?;
-        let Some(rows) = rows else { return Ok(Outcome::Values(values.to_vec())) };
-        let offsets = self.task.a.offsets();
-        let of_row = |row: &usize| &values[offsets[*row] as usize..offsets[row + 1] as usize];
-        Ok(Outcome::Values(rows.iter().flat_map(of_row).copied().collect()))
+        Ok(Outcome::Values(values_of(&values, self.task.a.offsets(), rows)))
     }
 }
 
