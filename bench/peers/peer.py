@@ -492,10 +492,15 @@ class Torch:
     def prepare(self, operation, a, b, pool, columns, order):
         if operation == "spgemm":
             raise NotImplementedError("the order of its rows is not promised")
-        wrap = self.torch.from_numpy
-        parts = [wrap(x) for x in (a.offsets, a.indices, a.values)]
-        csr = self.torch.sparse_csr_tensor(*parts, size=(a.rows, a.cols))
-        return ObjectDense(a, pool, columns, csr.__matmul__, wrap)
+        return ObjectDense(a, pool, columns, self.csr(a).__matmul__, self.torch.from_numpy)
+
+    def sampled(self, a, pool, columns):
+        y, x = np.split(pool[: (a.cols + a.rows) * columns].reshape(-1, columns), [a.cols])
+        return TorchSampled(self.torch, a, self.csr(a), *map(self.torch.from_numpy, (x, y)))
+
+    def csr(self, a):
+        parts = map(self.torch.from_numpy, (a.offsets, a.indices, a.values))
+        return self.torch.sparse_csr_tensor(*parts, size=(a.rows, a.cols))
 
 
 class ObjectDense(Dense):
@@ -516,6 +521,30 @@ class ObjectDense(Dense):
 
     def result(self):
         return np.asarray(self.c).reshape(self.shape)
+
+
+class TorchSampled(Sparse):
+    """X·Yᵀ at A's nonzeros, new values every time; the old ones are freed outside the timing."""
+
+    def __init__(self, torch, a, pattern, x, y):
+        self.a, self.c = a, None
+        self.call = lambda: torch.sparse.sampled_addmm(pattern, x, y.t(), beta=0.0)
+        self.execute()
+
+    def execute(self):
+        self.c = None
+        start = clock()
+        self.c = self.call()
+        return (clock() - start) / 1e6
+
+    def result(self):
+        return self.a.offsets, self.a.indices, self.c.values().numpy()
+
+    def drop(self):
+        self.c = None
+
+    def release(self):
+        self.drop()
 
 
 class ObjectSpgemm(Sparse):
@@ -592,13 +621,17 @@ class Session:
             raise NotImplementedError(f"it has no products over {semiring}")
 
         def ready(a, b, pool):
+            if message["operation"] == "sddmm":
+                if not hasattr(self.peer, "sampled"):
+                    raise NotImplementedError("it has no SDDMM here")
+                return self.peer.sampled(a, pool, columns)
             if semiring == "min-plus":
                 return self.peer.over_min_plus(a, pool, columns)
             operation, heads = message["operation"], message.get("heads", 1)
             gradients = message.get("gradients", False)
             if operation == "attention" or gradients:
                 if not hasattr(self.peer, "fused"):
-                    raise NotImplementedError("it has no gradients and no attention")
+                    raise NotImplementedError("it has no gradients and no attention here")
                 return self.peer.fused(operation, a, pool, columns, heads, gradients)
             return self.peer.prepare(operation, a, b, pool, columns, order)
 
@@ -607,7 +640,8 @@ class Session:
             # The same on a copy of the operands, to wake threads and code with other memory.
             left = a.copy()
             right = left if b is a else b and b.copy()
-            self.other = ready(left, right, duplicate(self.pool[: a.cols * columns]))
+            lines = a.cols + a.rows if message["operation"] == "sddmm" else a.cols
+            self.other = ready(left, right, duplicate(self.pool[: lines * columns]))
         start = clock()
         self.case = ready(a, b, self.pool)
         return {"prepare_ms": (clock() - start) / 1e6, "copy": copy}

@@ -10,7 +10,7 @@ use gustav_core::{Buffer, Csr, Result, Scalar};
 use gustav_cpu::Threads;
 
 use crate::affinity::Pinned;
-use crate::engine::{Engine, Task};
+use crate::engine::{Engine, Task, pool_rows};
 use crate::timing::{Runner, Timing};
 
 // Bytes of the last-level cache if the system does not report it.
@@ -69,7 +69,7 @@ impl<'t> Sweep<'t> {
     }
 }
 
-/// Bytes of A, B and a dense C.
+/// Bytes of A, B and a dense C, or of A and two dense factors.
 fn operands<T: Scalar>(task: &Task<'_, T>) -> u64 {
     let value = size_of::<T>();
     let sparse = |nnz: usize, rows: usize| nnz * (value + 4) + rows * 4;
@@ -96,8 +96,9 @@ impl<T: Scalar> Copies<T> {
     /// [`gustav_core::Error::OutOfMemory`].
     pub fn new(task: &Task<'_, T>, b_is_a: bool) -> Result<Self> {
         let b = task.b.filter(|_| !b_is_a).map(|b| b.to_owned()).transpose()?;
-        let values = if task.b.is_some() { &[] } else { task.dense_b() };
-        let mut pool = Buffer::zeroed(values.len(), "a copy of B")?;
+        let rows = pool_rows(task.operation, task.gradients, task.a.nrows(), task.a.ncols());
+        let values = if task.b.is_some() { &[] } else { &task.pool[..rows * task.width()] };
+        let mut pool = Buffer::zeroed(values.len(), "a copy of dense operands")?;
         pool.copy_from_slice(values);
         Ok(Copies { a: task.a.to_owned()?, b, pool })
     }

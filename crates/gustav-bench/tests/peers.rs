@@ -5,7 +5,7 @@ use std::path::Path;
 use gustav_bench::{BenchArgs, run};
 use gustav_report::{Filter, Status, read_records};
 
-/// A peer by the protocol alone: multiplies a diagonal matrix, which is all the test has.
+/// A peer by the protocol alone: SpMM and SDDMM with a diagonal matrix, which is all that the tests have.
 const FAKE: &str = r#"
 import json, os, struct, sys
 name = sys.argv[2]
@@ -24,11 +24,17 @@ for line in sys.stdin:
     elif do == "dense": b = floats(m["values"]); say()
     elif do == "prepare" and name == "scipy": sys.exit("fell over")
     elif do == "prepare" and name == "young": say(error="not yet", unsupported=True)
-    elif do == "prepare" and name == "mkl": n = m["columns"]; say(prepare_ms=2.0, copy=m["copy"])
+    elif do == "prepare" and m["gradients"]: say(error="no gradients", unsupported=True)
+    elif do == "prepare" and name == "mkl":
+        n, sampled = m["columns"], m["operation"] == "sddmm"
+        say(prepare_ms=2.0, copy=m["copy"])
     elif do == "prepare": n = m["columns"]; say(prepare_ms=2.0)
     elif do == "run": say(ms=[9.0 if m.get("copy") else 4.0] * m["repeats"])
     elif do == "result":
         c = [a[i // n] * b[i] for i in range(len(a) * n)]
+        if name == "mkl" and sampled:
+            y, x = ([b[i * n : i * n + n] for i in range(k, k + len(a))] for k in (0, len(a)))
+            c = [sum(map(lambda p, q: p * q, *rows)) for rows in zip(x, y)]
         if name == "graphblas": c[3] += 1
         open(os.path.join(m["folder"], "values"), "wb").write(struct.pack("<%df" % len(c), *c))
         say()
@@ -107,6 +113,46 @@ fn beside_a_peer_without_copies_there_are_hot_figures_alone() {
     for r in read_records(&args.record).unwrap() {
         assert!(r.execute_ms.is_some() && r.hot_ms.is_none() && !r.is_cold(), "{r:?}");
     }
+}
+
+/// SDDMM, and SpMM with its gradients.
+const STEP: &str = r#"
+name = "step"
+description = "the products of a training step"
+[[matrices]]
+generate = "diagonal:50"
+[products]
+operations = ["sddmm", "spmm"]
+gradients = ["spmm"]
+columns = [8, 32]
+dtypes = ["f32"]
+"#;
+
+#[test]
+#[ignore = "needs python3, which stands in for a peer"]
+#[cfg(unix)]
+fn the_products_of_a_training_step_are_right_and_beside_a_peer() {
+    let folder = tempfile::tempdir().unwrap();
+    let suite = folder.path().join("step.toml");
+    std::fs::write(&suite, STEP).unwrap();
+    let args = BenchArgs {
+        only: Filter::default(),
+        targets: vec![suite.display().to_string()],
+        ..args(folder.path(), interpreter(folder.path()), &["mkl"])
+    };
+    let outcome = run(&args).unwrap();
+    assert_eq!((outcome.measured, outcome.wrong, outcome.failed), (6, 0, 0));
+    let records = read_records(&args.record).unwrap();
+    let ours = |operation: &str| {
+        let own = records.iter().filter(|r| r.engine == "gustav");
+        own.filter(|r| r.case.operation == operation).collect::<Vec<_>>()
+    };
+    for operation in ["sddmm", "spmm", "spmm-gradients"] {
+        let found = ours(operation);
+        assert!(found.len() == 2 && found.iter().all(|r| r.status == Status::Ok), "{found:?}");
+        assert!(found.iter().all(|r| r.rows_checked == 50), "{found:?}");
+    }
+    assert!(ours("sddmm").iter().all(|r| r.ratio.is_some() && r.is_cold()), "{records:?}");
 }
 
 #[test]

@@ -1,7 +1,6 @@
 //! An algorithm on a GPU, of Gustav or the vendor, timed by the GPU's clock.
 
 use gustav_core::{Error, Layout, Operation, Problem, Result, Scalar, SpmmRequest};
-use gustav_cuda::probe::timed;
 use gustav_cuda::{Call, DeviceBuffer, DeviceDense, SpmmPlan, SpmvPlan, spmm, spmv};
 use gustav_plan::orders::Search;
 use gustav_plan::predictor::Candidate;
@@ -9,15 +8,14 @@ use gustav_plan::{Algorithm, Chooser};
 use gustav_report::{CUBLAS, CUSPARSE, Layouts, quantile};
 
 use super::resident::{Output, Set};
+use super::rotating::{Rotating, Series};
 use super::{Resident, Started, configuration};
 use crate::engine::{Engine, Outcome, Prepared, Task, Versions, our_version};
 use crate::timing::Runner;
 use crate::value::Value;
 
-// Executions of which the hot time is the median; fewer once they have taken HOT_MS.
-const HOT_RUNS: usize = 15;
-const FEWEST_HOT_RUNS: usize = 3;
-const HOT_MS: f64 = 300.0;
+// Executions of which the time of converting values is the median.
+const CONVERSIONS: usize = 15;
 // Plans of which the planning time is the median, fewer once they have taken PLANS_MS.
 const PLANS: usize = 9;
 const FEWEST_PLANS: usize = 3;
@@ -25,14 +23,6 @@ const PLANS_MS: f64 = 30.0;
 // The number of calls for which plans are made; 1 for `once`, and for `predictor` so many that any order pays.
 const CALLS: u64 = 1000;
 const MANY: u64 = 1_000_000_000;
-// If sets of operands alternate, executions run back to back until every set was used, or for about
-// SERIES_MS if that takes longer, but then at most LONGEST_SERIES.
-const SERIES_MS: f64 = 2.0;
-const LONGEST_SERIES: usize = 8;
-// Assumed time to queue an execution before it is measured.
-const FIRST_QUEUE_MS: f64 = 0.02;
-// Most reads of memory that keep the stream busy while executions are queued.
-const MOST_READINGS: usize = 256;
 // Elements of a column-major C that are copied to the host at a time.
 const PANEL: usize = 1 << 21;
 
@@ -43,10 +33,7 @@ pub(crate) struct CudaEngine<'a, T: Value> {
     task: Task<'a, T>,
     /// One for each set of operands.
     plans: Vec<Plan<T>>,
-    /// The next set.
-    next: usize,
-    /// The least milliseconds for queueing an execution; larger times may include waiting for a full queue.
-    queue_ms: Option<f64>,
+    series: Series,
     /// Whether executions use values of A that were converted beforehand.
     converted: bool,
     prepared: Prepared,
@@ -120,7 +107,7 @@ impl<'a, T: Value> CudaEngine<'a, T> {
             firsts.push(first);
         }
         let first = quantile(&firsts, 0.5).unwrap_or(0.0);
-        let rest = engine.hot_ms()?.unwrap_or(0.0);
+        let rest = engine.repeated_ms()?.unwrap_or(0.0);
         let plan_ms = engine.prepared.plan_ms.unwrap_or(0.0) + first - rest;
         engine.prepared.plan_ms = Some(plan_ms.max(0.0));
         Ok(engine)
@@ -213,16 +200,8 @@ impl<'a, T: Value> CudaEngine<'a, T> {
             versions,
             features_ms,
         };
-        let mut engine = CudaEngine {
-            gpu,
-            on,
-            task,
-            plans,
-            next: 0,
-            queue_ms: None,
-            converted: false,
-            prepared,
-        };
+        let series = Series::default();
+        let mut engine = CudaEngine { gpu, on, task, plans, series, converted: false, prepared };
         // First executions may preprocess.
         for set in 1..on.sets.len() {
             engine.execute(set)?;
@@ -230,64 +209,8 @@ impl<'a, T: Value> CudaEngine<'a, T> {
         Ok(engine)
     }
 
-    fn execute(&mut self, set: usize) -> Result<()> {
-        let Set { a, b, c } = &self.on.sets[set];
-        let call = Call::new().reuse_conversion(self.converted);
-        match (&mut self.plans[set], &mut *c.borrow_mut()) {
-            (Plan::Spmm(plan), Output::Matrix(c)) => plan.execute(a, b, c, call),
-            (Plan::Predicted(plan), Output::Matrix(c)) => plan.execute(a, b, c, call),
-            (Plan::Spmv(plan), Output::Vector(y)) => plan.execute(a, b.data(), y, call),
-            _ => Err(Error::Argument {
-                name: "operands",
-                found: format!("those of {}", self.task.operation.name()),
-                expected: "those that the plan was made for".into(),
-            }),
-        }
-    }
-
     fn wait(&self) -> Result<()> {
         self.gpu.device.stream().synchronize()
-    }
-
-    fn cold_ms(&mut self) -> Result<f64> {
-        let (probe, stream) = (&self.gpu.probe, self.gpu.device.stream());
-        probe.cold_ms(stream, || self.execute(0))
-    }
-
-    /// Milliseconds of one of `count` back-to-back executions, each on the next set. The stream is
-    /// kept busy while they are queued.
-    fn alternating_ms(&mut self, count: usize) -> Result<f64> {
-        let (probe, stream) = (&self.gpu.probe, self.gpu.device.stream());
-        let flush_ms = probe.flush_bytes() as f64 / self.gpu.about.copy_bandwidth * 1e3;
-        let busy = self.queue_ms.unwrap_or(FIRST_QUEUE_MS) * count as f64 / flush_ms;
-        for _ in 0..=(busy as usize).min(MOST_READINGS) {
-            probe.flush(stream)?;
-        }
-        let mut queued = 0.0;
-        let ms = timed(stream, || {
-            let (ms, done) = crate::engine::timed(|| {
-                for _ in 0..count {
-                    self.execute(self.next)?;
-                    self.next = (self.next + 1) % self.plans.len();
-                }
-                Ok(())
-            });
-            queued = ms;
-            done
-        })?;
-        let queued = queued / count as f64;
-        self.queue_ms = Some(self.queue_ms.map_or(queued, |least| least.min(queued)));
-        Ok(ms / count as f64)
-    }
-
-    /// The same for `count` executions of about `ms`, all on the first set.
-    fn again(&mut self, count: usize, ms: f64) -> Result<f64> {
-        let busy = self.queue_ms.unwrap_or(FIRST_QUEUE_MS) * count as f64 / ms.max(1e-6);
-        for _ in 0..=(busy.ceil() as usize).min(MOST_READINGS) {
-            self.execute(0)?;
-        }
-        let all = timed(self.gpu.device.stream(), || (0..count).try_for_each(|_| self.execute(0)))?;
-        Ok(all / count as f64)
     }
 
     /// One more execution on `set` from a poisoned C, and its `rows` (all when `None`).
@@ -323,22 +246,6 @@ fn searched(name: &str) -> Result<(&str, Search)> {
         }
     };
     Ok((candidate, search))
-}
-
-/// The number of back-to-back executions of `ms` milliseconds.
-fn executions(ms: f64) -> usize {
-    (SERIES_MS / ms.max(1e-6)).ceil().clamp(1.0, LONGEST_SERIES as f64) as usize
-}
-
-/// The median of the times of several executions.
-fn median(mut ms: impl FnMut() -> Result<f64>) -> Result<Option<f64>> {
-    let mut times = Vec::new();
-    while times.len() < FEWEST_HOT_RUNS
-        || times.len() < HOT_RUNS && times.iter().sum::<f64>() < HOT_MS
-    {
-        times.push(ms()?);
-    }
-    Ok(quantile(&times, 0.5))
 }
 
 /// Whether the planning time needs another sample.
@@ -403,23 +310,42 @@ fn plan<T: Value>(
     Ok(Plan::Spmm(SpmmPlan::new(set.a.pattern(), &problem, &options)?))
 }
 
+impl<'a, T: Value> Rotating<'a> for CudaEngine<'a, T> {
+    fn gpu(&self) -> &'a Started {
+        self.gpu
+    }
+
+    fn sets(&self) -> usize {
+        self.plans.len()
+    }
+
+    fn series(&mut self) -> &mut Series {
+        &mut self.series
+    }
+
+    fn execute(&mut self, set: usize) -> Result<()> {
+        let Set { a, b, c } = &self.on.sets[set];
+        let call = Call::new().reuse_conversion(self.converted);
+        match (&mut self.plans[set], &mut *c.borrow_mut()) {
+            (Plan::Spmm(plan), Output::Matrix(c)) => plan.execute(a, b, c, call),
+            (Plan::Predicted(plan), Output::Matrix(c)) => plan.execute(a, b, c, call),
+            (Plan::Spmv(plan), Output::Vector(y)) => plan.execute(a, b.data(), y, call),
+            _ => Err(Error::Argument {
+                name: "operands",
+                found: format!("those of {}", self.task.operation.name()),
+                expected: "those that the plan was made for".into(),
+            }),
+        }
+    }
+}
+
 impl<T: Value> Runner for CudaEngine<'_, T> {
-    /// Milliseconds with cold caches; if sets alternate, the mean of back-to-back executions.
     fn run(&mut self, wake: usize, repeats: usize) -> Result<Vec<f64>> {
-        if self.plans.len() > 1 && repeats >= self.plans.len() {
-            return Ok(vec![self.alternating_ms(repeats)?]);
-        }
-        for _ in 0..wake {
-            self.execute(0)?;
-        }
-        (0..repeats).map(|_| self.cold_ms()).collect()
+        self.round(wake, repeats)
     }
 
     fn least_repeats(&self, ms: f64) -> usize {
-        match self.plans.len() {
-            1 => 1,
-            sets => sets.max(executions(ms)),
-        }
+        self.executions_of_round(ms)
     }
 }
 
@@ -429,16 +355,11 @@ impl<T: Value> Engine<T> for CudaEngine<'_, T> {
     }
 
     fn hot_ms(&mut self) -> Result<Option<f64>> {
-        let once = self.again(1, FIRST_QUEUE_MS)?;
-        let count = if self.plans.len() > 1 { executions(once) } else { 1 };
-        median(|| self.again(count, once))
+        self.repeated_ms()
     }
 
     fn single_ms(&mut self) -> Result<Option<f64>> {
-        if self.plans.len() == 1 {
-            return Ok(None);
-        }
-        median(|| self.cold_ms())
+        self.flushed_ms()
     }
 
     fn convert_ms(&mut self) -> Result<Option<f64>> {
@@ -448,7 +369,7 @@ impl<T: Value> Engine<T> for CudaEngine<'_, T> {
             return Ok(None);
         }
         let mut time = || probe.cold_ms(stream, || plan.convert(&self.on.sets[0].a, Call::new()));
-        let times: Vec<f64> = (0..HOT_RUNS).map(|_| time()).collect::<Result<_>>()?;
+        let times: Vec<f64> = (0..CONVERSIONS).map(|_| time()).collect::<Result<_>>()?;
         Ok(quantile(&times, 0.5))
     }
 

@@ -5,6 +5,7 @@ mod engine;
 mod gradients;
 mod misses;
 mod resident;
+mod rotating;
 mod sddmm;
 mod spgemm;
 
@@ -188,7 +189,7 @@ impl<T: Value> Operands<T> {
             Operation::Attention => Operands::Attended(Box::new(Attended::new(gpu, task)?)),
             _ if task.gradients => Operands::Stepped(Box::new(Stepped::new(gpu, task)?)),
             Operation::Spgemm => Operands::Sparse(Box::new(Pair::new(gpu, task)?)),
-            Operation::Sddmm => Operands::Sampled(Box::new(Sampled::new(gpu, task)?)),
+            Operation::Sddmm => Operands::Sampled(Box::new(Sampled::new(gpu, task, rotate)?)),
             _ => Operands::Dense(Resident::new(gpu, task, rotate)?),
         })
     }
@@ -207,9 +208,11 @@ impl<T: Value> Operands<T> {
     /// The number of alternating sets, if there are several.
     pub fn sets(&self) -> Option<usize> {
         match self {
-            Operands::Dense(on) => Some(on.sets.len()).filter(|sets| *sets > 1),
+            Operands::Dense(on) => Some(on.sets.len()),
+            Operands::Sampled(on) => Some(on.sets()),
             _ => None,
         }
+        .filter(|sets| *sets > 1)
     }
 
     /// Gustav, by the name of an algorithm, a chooser or a configuration.

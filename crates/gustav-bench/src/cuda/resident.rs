@@ -87,6 +87,37 @@ fn sets(bytes: usize, engines: usize, l2: usize, free: usize) -> usize {
     if enough > MOST_SETS || needed > free { 1 } else { enough }
 }
 
+/// Sets of operands that `new` makes, as many as [`sets`] returns for `rotate` engines, or one; and the milliseconds
+/// of making the first.
+///
+/// # Errors
+/// Those of `new`.
+pub(super) fn alternating<S>(
+    gpu: &Started,
+    rotate: Option<usize>,
+    new: impl Fn() -> Result<S>,
+    bytes: impl FnOnce(&S) -> usize,
+) -> Result<(f64, Vec<S>)> {
+    let (ms, first) = crate::engine::timed(&new);
+    let first = first?;
+    let count = match rotate {
+        Some(engines) => sets(bytes(&first), engines, gpu.about.l2_bytes, gpu.device.memory()?.0),
+        None => 1,
+    };
+    let mut all = vec![first];
+    for _ in 1..count {
+        match new() {
+            Ok(set) => all.push(set),
+            Err(Error::OutOfMemory { .. }) => {
+                all.truncate(1);
+                break;
+            }
+            Err(e) => return Err(e),
+        }
+    }
+    Ok((ms, all))
+}
+
 impl<T: Scalar> Set<T> {
     fn new(gpu: &Started, task: &Task<'_, T>) -> Result<Self> {
         let (k, n) = (task.a.ncols(), task.columns);
@@ -112,27 +143,9 @@ impl<T: Scalar> Resident<T> {
     /// # Errors
     /// [`gustav_core::Error::OutOfMemory`], [`gustav_core::Error::Device`].
     pub fn new(gpu: &Started, task: &Task<'_, T>, rotate: Option<usize>) -> Result<Self> {
-        let (transfer_ms, first) = crate::engine::timed(|| Set::new(gpu, task));
-        let first = first?;
-        let count = match rotate {
-            Some(engines) => {
-                sets(first.bytes(), engines, gpu.about.l2_bytes, gpu.device.memory()?.0)
-            }
-            None => 1,
-        };
-        let mut all = vec![first];
-        for _ in 1..count {
-            match Set::new(gpu, task) {
-                Ok(set) => all.push(set),
-                Err(Error::OutOfMemory { .. }) => {
-                    all.truncate(1);
-                    break;
-                }
-                Err(e) => return Err(e),
-            }
-        }
+        let (transfer_ms, sets) = alternating(gpu, rotate, || Set::new(gpu, task), Set::bytes)?;
         let (orders, features_ms) = (RefCell::default(), OnceCell::new());
-        Ok(Resident { sets: all, transfer_ms, orders, features_ms })
+        Ok(Resident { sets, transfer_ms, orders, features_ms })
     }
 
     /// A row order of A and the milliseconds of computing it, which the first call does.

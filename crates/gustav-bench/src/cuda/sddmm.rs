@@ -1,4 +1,4 @@
-//! SDDMM on a GPU, single executions after a flush of the caches.
+//! SDDMM on a GPU.
 
 use std::cell::RefCell;
 
@@ -8,49 +8,63 @@ use gustav_cuda::{DeviceBuffer, DeviceDense, DevicePattern};
 use gustav_plan::{Algorithm, Chooser};
 use gustav_report::{CUSPARSE, quantile};
 
+use super::resident::alternating;
+use super::rotating::{Rotating, Series};
 use super::{Started, configuration};
-use crate::engine::{Engine, Outcome, Prepared, Task, Versions, our_version};
+use crate::engine::{Engine, Outcome, Prepared, Task, Versions, our_version, values_of};
 use crate::timing::Runner;
 use crate::value::Value;
 
 // The number of calls for which plans are made; 1 for `once`.
 const CALLS: u64 = 1000;
-// Executions and plans of which the hot time and the planning time are the medians.
-const HOT_RUNS: usize = 15;
+// Plans of which the planning time is the median.
 const PLANS: usize = 3;
 
-/// A pattern, X, Y and the values in a GPU's memory.
-pub(crate) struct Sampled<T> {
+/// A pattern, X, Y and the values.
+struct Set<T> {
     pattern: DevicePattern,
     x: DeviceDense<T>,
     y: DeviceDense<T>,
     values: RefCell<DeviceBuffer<T>>,
-    /// Milliseconds of the copy.
+}
+
+impl<T: Value> Set<T> {
+    fn new(gpu: &Started, task: &Task<'_, T>) -> Result<Self> {
+        let pattern = DevicePattern::upload(&gpu.device, task.a.pattern())?;
+        let x = DenseView::row_major(task.a.nrows(), task.columns, task.dense_x())?;
+        let y = DenseView::row_major(task.a.ncols(), task.columns, task.dense_b())?;
+        let x = DeviceDense::upload(&gpu.device, &x)?;
+        let y = DeviceDense::upload(&gpu.device, &y)?;
+        let values = DeviceBuffer::zeros(&gpu.device, task.a.nnz(), "values on the device")?;
+        Ok(Set { pattern, x, y, values: RefCell::new(values) })
+    }
+
+    fn bytes(&self) -> usize {
+        let Set { pattern, x, y, values } = self;
+        pattern.bytes() + x.data().bytes() + y.data().bytes() + values.borrow().bytes()
+    }
+}
+
+/// One set of operands in a GPU's memory, or several equal ones that alternate.
+pub(crate) struct Sampled<T> {
+    sets: Vec<Set<T>>,
+    /// Milliseconds of the copy of the first.
     pub transfer_ms: f64,
 }
 
 impl<T: Value> Sampled<T> {
-    /// Copies the operands of `task` to the GPU.
+    /// Copies the operands of `task` to the GPU, with `rotate`, the number of engines, several times.
     ///
     /// # Errors
     /// [`Error::OutOfMemory`], [`Error::Device`].
-    pub fn new(gpu: &Started, task: &Task<'_, T>) -> Result<Self> {
-        let (transfer_ms, made) = crate::engine::timed(|| {
-            let pattern = DevicePattern::upload(&gpu.device, task.a.pattern())?;
-            let x = DenseView::row_major(task.a.nrows(), task.columns, task.dense_x())?;
-            let y = DenseView::row_major(task.a.ncols(), task.columns, task.dense_b())?;
-            let x = DeviceDense::upload(&gpu.device, &x)?;
-            let y = DeviceDense::upload(&gpu.device, &y)?;
-            let values = DeviceBuffer::zeros(&gpu.device, task.a.nnz(), "values on the device")?;
-            Ok::<_, Error>(Sampled {
-                pattern,
-                x,
-                y,
-                values: RefCell::new(values),
-                transfer_ms: 0.0,
-            })
-        });
-        Ok(Sampled { transfer_ms, ..made? })
+    pub fn new(gpu: &Started, task: &Task<'_, T>, rotate: Option<usize>) -> Result<Self> {
+        let (transfer_ms, sets) = alternating(gpu, rotate, || Set::new(gpu, task), Set::bytes)?;
+        Ok(Sampled { sets, transfer_ms })
+    }
+
+    /// The number of sets.
+    pub fn sets(&self) -> usize {
+        self.sets.len()
     }
 }
 
@@ -59,7 +73,9 @@ pub(crate) struct SddmmEngine<'a, T: Value> {
     gpu: &'a Started,
     on: &'a Sampled<T>,
     task: Task<'a, T>,
-    plan: SddmmPlan<T>,
+    /// One for each set of operands.
+    plans: Vec<SddmmPlan<T>>,
+    series: Series,
     prepared: Prepared,
 }
 
@@ -79,7 +95,7 @@ impl<'a, T: Value> SddmmEngine<'a, T> {
         let options = match name.split_once('#') {
             None => Options { chooser: name.parse()?, ..Options::default() },
             Some((algorithm, k)) => {
-                let problem = on.pattern.sddmm(task.columns).problem;
+                let problem = on.sets[0].pattern.sddmm(task.columns).problem;
                 let all = Config::candidates(algorithm.parse()?, &problem);
                 let config = configuration(all, k.parse().unwrap_or(0), name)?;
                 Options { config: Some(config), ..Options::default() }
@@ -99,11 +115,11 @@ impl<'a, T: Value> SddmmEngine<'a, T> {
         let mut engine = Self::prepare(gpu, on, task, &options, CALLS, versions)?;
         // Its preprocessing is part of its first execution.
         let (first, done) = crate::engine::timed(|| {
-            engine.execute()?;
+            engine.execute(0)?;
             gpu.device.stream().synchronize()
         });
         done?;
-        let rest = engine.hot_ms()?.unwrap_or(0.0);
+        let rest = engine.repeated_ms()?.unwrap_or(0.0);
         let prepared = &mut engine.prepared;
         prepared.plan_ms = prepared.plan_ms.map(|ms| ms + (first - rest).max(0.0));
         Ok(engine)
@@ -117,14 +133,17 @@ impl<'a, T: Value> SddmmEngine<'a, T> {
         calls: u64,
         versions: Versions,
     ) -> Result<Self> {
-        let problem = on.pattern.sddmm(task.columns).calls(calls).problem;
-        let mut plan = SddmmPlan::new(&on.pattern, &problem, options)?;
+        let plan_of = |set: &Set<T>| {
+            let problem = set.pattern.sddmm(task.columns).calls(calls).problem;
+            SddmmPlan::new(&set.pattern, &problem, options)
+        };
+        let mut plan = plan_of(&on.sets[0])?;
         let mut times = Vec::new();
         // Kernels are compiled once per machine, so compilation is not part of planning.
         for _ in 0..PLANS {
             gpu.device.stream().synchronize()?;
             let (ms, next) = crate::engine::timed(|| {
-                let plan = SddmmPlan::new(&on.pattern, &problem, options)?;
+                let plan = plan_of(&on.sets[0])?;
                 gpu.device.stream().synchronize()?;
                 Ok::<_, Error>(plan)
             });
@@ -139,23 +158,26 @@ impl<'a, T: Value> SddmmEngine<'a, T> {
             versions,
             ..Prepared::default()
         };
-        Ok(SddmmEngine { gpu, on, task, plan, prepared })
+        let mut plans = vec![plan];
+        for set in &on.sets[1..] {
+            plans.push(plan_of(set)?);
+        }
+        let mut engine = SddmmEngine { gpu, on, task, plans, series: Series::default(), prepared };
+        // First executions may preprocess.
+        for set in 1..on.sets.len() {
+            engine.execute(set)?;
+        }
+        Ok(engine)
     }
 
-    fn execute(&mut self) -> Result<()> {
-        let Sampled { x, y, values, .. } = self.on;
-        self.plan.execute(x, y, &mut values.borrow_mut(), ())
-    }
-
-    fn cold_ms(&mut self) -> Result<f64> {
-        let (probe, stream) = (&self.gpu.probe, self.gpu.device.stream());
-        probe.cold_ms(stream, || self.execute())
-    }
-
-    /// Milliseconds of an execution with warm caches.
-    fn again_ms(&mut self) -> Result<f64> {
-        self.execute()?;
-        gustav_cuda::probe::timed(self.gpu.device.stream(), || self.execute())
+    /// One more execution on `set` from poisoned values, and those of `rows` (all when `None`).
+    fn result_of(&mut self, set: usize, rows: Option<&[usize]>) -> Result<Outcome<T>> {
+        // NaN in every floating-point type.
+        let values = &self.on.sets[set].values;
+        values.borrow_mut().fill(0xff, self.gpu.device.stream())?;
+        self.execute(set)?;
+        let values = values.borrow().to_host()?;
+        Ok(Outcome::Values(values_of(&values, self.task.a.offsets(), rows)))
     }
 }
 
@@ -164,12 +186,32 @@ pub(super) fn is_peer(name: &str) -> bool {
     name == CUSPARSE[0]
 }
 
+impl<'a, T: Value> Rotating<'a> for SddmmEngine<'a, T> {
+    fn gpu(&self) -> &'a Started {
+        self.gpu
+    }
+
+    fn sets(&self) -> usize {
+        self.plans.len()
+    }
+
+    fn series(&mut self) -> &mut Series {
+        &mut self.series
+    }
+
+    fn execute(&mut self, set: usize) -> Result<()> {
+        let Set { x, y, values, .. } = &self.on.sets[set];
+        self.plans[set].execute(x, y, &mut values.borrow_mut(), ())
+    }
+}
+
 impl<T: Value> Runner for SddmmEngine<'_, T> {
     fn run(&mut self, wake: usize, repeats: usize) -> Result<Vec<f64>> {
-        for _ in 0..wake {
-            self.execute()?;
-        }
-        (0..repeats).map(|_| self.cold_ms()).collect()
+        self.round(wake, repeats)
+    }
+
+    fn least_repeats(&self, ms: f64) -> usize {
+        self.executions_of_round(ms)
     }
 }
 
@@ -179,18 +221,21 @@ impl<T: Value> Engine<T> for SddmmEngine<'_, T> {
     }
 
     fn hot_ms(&mut self) -> Result<Option<f64>> {
-        let times = (0..HOT_RUNS).map(|_| self.again_ms()).collect::<Result<Vec<_>>>()?;
-        Ok(quantile(&times, 0.5))
+        self.repeated_ms()
+    }
+
+    fn single_ms(&mut self) -> Result<Option<f64>> {
+        self.flushed_ms()
     }
 
     fn result(&mut self, rows: Option<&[usize]>) -> Result<Outcome<T>> {
-        // NaN in every floating-point type.
-        self.on.values.borrow_mut().fill(0xff, self.gpu.device.stream())?;
-        self.execute()?;
-        let values = self.on.values.borrow().to_host()?;
-        let Some(rows) = rows else { return Ok(Outcome::Values(values.to_vec())) };
-        let offsets = self.task.a.offsets();
-        let of_row = |row: &usize| &values[offsets[*row] as usize..offsets[row + 1] as usize];
-        Ok(Outcome::Values(rows.iter().flat_map(of_row).copied().collect()))
+        self.result_of(0, rows)
+    }
+
+    fn last_result(&mut self, rows: Option<&[usize]>) -> Result<Option<Outcome<T>>> {
+        match self.plans.len() - 1 {
+            0 => Ok(None),
+            last => self.result_of(last, rows).map(Some),
+        }
     }
 }

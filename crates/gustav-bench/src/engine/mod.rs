@@ -195,6 +195,19 @@ pub(crate) fn dense_rows<T: Scalar>(c: &[T], columns: usize, rows: Option<&[usiz
     }
 }
 
+/// Extracts the values of rows with these offsets.
+pub(crate) fn values_of<T: Scalar>(
+    values: &[T],
+    offsets: &[u32],
+    rows: Option<&[usize]>,
+) -> Vec<T> {
+    let of_row = |row: &usize| &values[offsets[*row] as usize..offsets[row + 1] as usize];
+    match rows {
+        None => values.to_vec(),
+        Some(rows) => rows.iter().flat_map(of_row).copied().collect(),
+    }
+}
+
 /// Milliseconds of `work`, and its result.
 pub(crate) fn timed<R>(work: impl FnOnce() -> R) -> (f64, R) {
     let start = std::time::Instant::now();

@@ -2,16 +2,17 @@
 
 use std::time::Duration;
 
+use gustav::{Device, SpmmGradients};
 use gustav_core::{
-    Buffer, Csr, CsrView, DenseView, DenseViewMut, Error, Layout, Operation, Problem, Result,
-    Scalar,
+    Buffer, Csr, CsrView, DenseView, DenseViewMut, Error, Layout, Operation, PatternRef, Problem,
+    Result, Scalar, SpmmRequest,
 };
 use gustav_cpu::spgemm::{SpgemmCall, multiply};
-use gustav_cpu::{Options, SpgemmPlan, SpmmPlan, SpmvPlan, Threads};
+use gustav_cpu::{Options, SddmmPlan, SpgemmPlan, SpmmPlan, SpmvPlan, Threads};
 use gustav_plan::Choice;
 use gustav_report::quantile;
 
-use super::{Engine, Outcome, Prepared, Task, dense_rows, our_version, poison, timed};
+use super::{Engine, Outcome, Prepared, Task, dense_rows, our_version, poison, timed, values_of};
 use crate::affinity::Pinned;
 use crate::allocator::give_back_freed_memory;
 use crate::timing::Runner;
@@ -37,6 +38,9 @@ enum Method<'a, T: CpuValue> {
     Spmv { plan: Box<SpmvPlan<'a, T>>, y: Buffer<T> },
     // The product of the last call; freed outside the timing, as by the peers.
     Spgemm { c: Option<Csr<T>> },
+    Sddmm { plan: Box<SddmmPlan<'a, T>>, values: Buffer<T> },
+    // Those of B and of A's values, one after the other.
+    Gradients { plan: Box<SpmmGradients<'a, T>>, of_values: Buffer<T>, of_b: Buffer<T> },
 }
 
 impl<'a, T: CpuValue> Ours<'a, T> {
@@ -59,6 +63,24 @@ impl<'a, T: CpuValue> Ours<'a, T> {
         let mut prepared = Prepared { versions: our_version(), ..Prepared::default() };
         let _pinned = Pinned::to_first_core();
         let method = match task.operation {
+            Operation::Spmm if task.gradients => {
+                let pattern: PatternRef<'a, u32, u32> = task.a.pattern().into();
+                let request = SpmmRequest { pattern, problem: problem.clone() };
+                let device = Device::cpu().on(threads.clone()).choose(chooser);
+                let (ms, plan) = timed(|| SpmmGradients::plan(&request, &device));
+                let plan = Box::new(plan?);
+                if let Some((of_b, of_values)) = plan.plans() {
+                    let (of_b, of_values) = (&of_b.explain().choice, &of_values.explain().choice);
+                    let names = [of_b.algorithm.name(), of_values.algorithm.name()];
+                    prepared.plan_ms = Some(ms);
+                    prepared.chosen = Some(names.join(", "));
+                    let reason = format!("B: {}; values: {}", of_b.reason, of_values.reason);
+                    prepared.reason = Some(reason);
+                }
+                let of_values = Buffer::zeroed(task.a.nnz(), "gradient of values")?;
+                let of_b = Buffer::zeroed(task.dense_b().len(), "gradient of B")?;
+                Method::Gradients { plan, of_values, of_b }
+            }
             Operation::Spmm => {
                 let (ms, plan) = timed(|| SpmmPlan::new(task.a, &problem, &options));
                 let plan = Box::new(plan?);
@@ -79,7 +101,13 @@ impl<'a, T: CpuValue> Ours<'a, T> {
                 prepared.products = Some(plan.products());
                 Method::Spgemm { c: None }
             }
-            Operation::Sddmm | Operation::Softmax | Operation::Attention => {
+            Operation::Sddmm => {
+                let (ms, plan) = timed(|| SddmmPlan::new(task.a.pattern(), &problem, &options));
+                let plan = Box::new(plan?);
+                note(&mut prepared, ms, plan.choice());
+                Method::Sddmm { plan, values: Buffer::zeroed(task.a.nnz(), "values")? }
+            }
+            Operation::Softmax | Operation::Attention => {
                 return Err(not_in_suites(task.operation));
             }
         };
@@ -108,6 +136,18 @@ impl<'a, T: CpuValue> Ours<'a, T> {
                     timed(|| multiply(task.a, b, problem, options, SpgemmCall::new()));
                 (ms, product.map(|p| *c = Some(p)))
             }
+            Method::Sddmm { plan, values } => {
+                let (x, y) = dense_factors(&task)?;
+                timed(|| plan.execute(x, y, values, ()))
+            }
+            Method::Gradients { plan, of_values, of_b } => {
+                let ((k, n), (g, b)) = ((task.a.ncols(), task.columns), dense_factors(&task)?);
+                let of_b = DenseViewMut::new(k, n, Layout::RowMajor, n, of_b)?;
+                timed(|| {
+                    plan.of_b(task.a, g, of_b, ())?;
+                    plan.of_values(g, b, &mut of_values[..], ())
+                })
+            }
         };
         done.map(|()| ms)
     }
@@ -118,10 +158,19 @@ fn problem<T: Scalar>(task: &Task<'_, T>) -> Result<Problem> {
         Operation::Spmm => Problem::spmm(&task.a).columns(task.columns),
         Operation::Spmv => Problem::spmv(&task.a),
         Operation::Spgemm => Problem::spgemm(&task.a, &second(task)?).sorted(task.sorted),
-        Operation::Sddmm | Operation::Softmax | Operation::Attention => {
+        Operation::Sddmm => task.a.pattern().sddmm(task.columns).problem,
+        Operation::Softmax | Operation::Attention => {
             return Err(not_in_suites(task.operation));
         }
     })
+}
+
+/// X and Y, or the gradient of C and B.
+fn dense_factors<'a, T: Scalar>(
+    task: &Task<'a, T>,
+) -> Result<(DenseView<'a, T>, DenseView<'a, T>)> {
+    let x = DenseView::row_major(task.a.nrows(), task.columns, task.dense_x())?;
+    Ok((x, DenseView::row_major(task.a.ncols(), task.columns, task.dense_b())?))
 }
 
 /// The error for a product that suites do not measure on a CPU.
@@ -129,7 +178,7 @@ fn not_in_suites(operation: Operation) -> Error {
     Error::Unsupported {
         problem: operation.to_string(),
         backend: "suites".into(),
-        reason: "on a CPU they measure spmm, spmv and spgemm".into(),
+        reason: "on a CPU they measure spmm, spmv, spgemm and sddmm".into(),
         nearest: format!("gustav {operation} FILE --columns N --algorithm all"),
     }
 }
@@ -208,13 +257,25 @@ impl<T: CpuValue> Engine<T> for Ours<'_, T> {
     }
 
     fn result(&mut self, rows: Option<&[usize]>) -> Result<Outcome<T>> {
-        if let Method::Spmm { c, .. } | Method::Spmv { y: c, .. } = &mut self.method {
-            c.fill(poison());
+        match &mut self.method {
+            Method::Spmm { c, .. } | Method::Spmv { y: c, .. } => c.fill(poison()),
+            Method::Sddmm { values, .. } => values.fill(poison()),
+            Method::Gradients { of_values, of_b, .. } => {
+                of_values.fill(poison());
+                of_b.fill(poison());
+            }
+            Method::Spgemm { .. } => {}
         }
         self.execute()?;
         match &self.method {
             Method::Spmm { c, .. } | Method::Spmv { y: c, .. } => {
                 Ok(Outcome::Dense(dense_rows(c, self.task.columns, rows)))
+            }
+            Method::Sddmm { values, .. } => {
+                Ok(Outcome::Values(values_of(values, self.task.a.offsets(), rows)))
+            }
+            Method::Gradients { of_values, of_b, .. } => {
+                Ok(Outcome::OfSpmm { values: of_values.to_vec(), b: of_b.to_vec() })
             }
             Method::Spgemm { c: Some(c), .. } => sparse_rows(c.view(), rows),
             Method::Spgemm { c: None, .. } => Err(Error::Argument {

@@ -105,8 +105,10 @@ impl<T: Scalar> Engine<T> for PeerEngine<'_, T> {
             let b = values.split_off(self.task.a.nnz().min(values.len()));
             return Ok(Outcome::OfSpmm { values, b });
         }
-        if self.task.operation != Operation::Spgemm {
-            return Ok(Outcome::Dense(values));
+        match self.task.operation {
+            Operation::Spgemm => {}
+            Operation::Sddmm => return Ok(Outcome::Values(values)),
+            _ => return Ok(Outcome::Dense(values)),
         }
         let offsets = read::<u64>(&folder.join("offsets"))?;
         let indices = read::<u64>(&folder.join("indices"))?;

@@ -6,8 +6,8 @@
 //
 //   grid.x -> tiles, row after row
 //   STAGES parts of STEP elements along the depth of the tile's rows of X and Y are in shared memory or on their way
-//   thread -> PER_ROW x PER_COLUMN sums by scalar products, or, TENSOR, a warp -> 16 x 8 sums by each matrix
-//             instruction, 16 bits summed in f32
+//   thread -> PER_ROW x PER_COLUMN sums by scalar products over its part of every STEP, or, TENSOR, a warp -> 16 x 8
+//             sums by each matrix instruction, 16 bits summed in f32
 //   sums   -> shared memory, from where the tile's nonzeros (schedule/tile_nonzeros.cu) take theirs
 //
 // Every sum is made in the same order wherever its nonzero stands: the same bits in every run.
@@ -40,50 +40,69 @@ constexpr int AT_ONCE = 4;  // nonzeros of a thread whose places are loaded toge
 
 #include "gustav_cuda::sddmm::dense_tiles::Arguments"
 
-// Begins to bring the part of the tile's rows from element `from` of the depth on; zeros past the end.
-__device__ __forceinline__ void bring(const Arguments &args, u64 row, u64 column, u64 from, u8 *stage) {
-    constexpr int VECTORS = STEP / VECTOR, BYTES = VECTOR * sizeof(Value);
-#pragma unroll 4
-    for (int i = threadIdx.x; i < (ROWS + COLUMNS) * VECTORS; i += BLOCK) {
-        const int line = i / VECTORS, v = i % VECTORS;
-        const bool of_x = line < ROWS;
-        // Past the last row any row will do.
-        const u64 wanted = of_x ? row + line : column + line - ROWS, most = of_x ? args.rows : args.columns;
-        const u64 there = wanted < most ? wanted : most - 1, k = from + v * VECTOR;
-        const Value *source = (of_x ? args.x + there * args.ldx : args.y + there * args.ldy) + k;
-        u8 *to = stage + line * PITCH + v * BYTES;
-        tile::Pack<Value, VECTOR> pack{};
-        if (k < args.depth) {
-            if constexpr (ptx::HAS_ASYNC_COPY && BYTES >= 4) {
-                ptx::copy_async<BYTES>(to, source);
-                continue;
-            }
-            pack = tile::load<Value, VECTOR>(source);
-        }
-        memcpy(__builtin_assume_aligned(to, BYTES < 16 ? BYTES : 16), &pack, BYTES);
-    }
-    ptx::close_copies();
-}
+// The vectors of a part of a row, and the lines of a tile that all threads bring at once, one vector each.
+constexpr int VECTORS = STEP / VECTOR, LINES = BLOCK / VECTORS;
+static_assert(ROWS % LINES == 0 && COLUMNS % LINES == 0, "every thread brings as many vectors");
 
-// The tile's sums by scalar products: a warp has 4 x 8 threads, whose rows and columns alternate.
+// A tile's rows of X or Y, as a thread brings them: one vector of every LINES-th line.
+struct Operand {
+    const Value *first;  // its vector of line 0
+    u64 ld;
+    int last;  // the last line: past it, any row will do
+
+    __device__ __forceinline__ Operand(const Value *rows, u64 ld, u64 row, u64 count)
+        : first(rows + row * ld + threadIdx.x % VECTORS * VECTOR), ld(ld),
+          last((int)(count - row < ROWS + COLUMNS ? count - row : ROWS + COLUMNS) - 1) {}
+
+    // Begins to bring `COUNT` lines from element `from` of the depth on; zeros past the end.
+    template <int COUNT>
+    __device__ __forceinline__ void bring(u64 depth, u64 from, u8 *stage) const {
+        constexpr int BYTES = VECTOR * sizeof(Value);
+        const bool there = from + threadIdx.x % VECTORS * VECTOR < depth;
+        u8 *const to = stage + threadIdx.x / VECTORS * PITCH + threadIdx.x % VECTORS * BYTES;
+#pragma unroll 8
+        for (int c = 0; c < COUNT / LINES; ++c) {
+            const int line = threadIdx.x / VECTORS + c * LINES;
+            const Value *source = first + (u64)(u32)(line < last ? line : last) * ld + from;
+            tile::Pack<Value, VECTOR> pack{};
+            if (there) {
+                if constexpr (ptx::HAS_ASYNC_COPY && BYTES >= 4) {
+                    ptx::copy_async<BYTES>(to + c * LINES * PITCH, source);
+                    continue;
+                }
+                pack = tile::load<Value, VECTOR>(source);
+            }
+            memcpy(__builtin_assume_aligned(to + c * LINES * PITCH, BYTES < 16 ? BYTES : 16), &pack, BYTES);
+        }
+    }
+};
+
+// The tile's sums by scalar products: a warp has 4 x 8 threads, whose rows and columns alternate. A thread has as many
+// sums as registers hold, since each element that it reads from shared memory serves a row or a column of them; the warps
+// that are left over share the depth.
 template <class V, bool TENSORS>
 struct Tile {
-    static constexpr int PER_ROW = 8, PER_COLUMN = ROWS * COLUMNS / (BLOCK * PER_ROW);
-    static constexpr int ACROSS = COLUMNS / (8 * PER_COLUMN);  // warps
-    static_assert(ROWS / (4 * PER_ROW) * ACROSS == WARPS, "the warps cover the tile");
-    int row, column;
+    static constexpr int PER_ROW = 8, PER_COLUMN = sizeof(Value) == 4 ? 8 : 4;
+    static constexpr int ACROSS = COLUMNS / (8 * PER_COLUMN), DOWN = ROWS / (4 * PER_ROW);  // warps
+    static constexpr int PARTS = WARPS / (DOWN * ACROSS);                                   // of the depth
+    static constexpr int EACH = 16 / sizeof(Value), LOADS = STEP / EACH / PARTS;
+    static_assert(DOWN * ACROSS * PARTS == WARPS && STEP / EACH % PARTS == 0, "the warps cover the tile");
+    int row, column, part;
     Accum sum[PER_ROW][PER_COLUMN] = {};
 
     __device__ __forceinline__ Tile() {
-        const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-        row = warp / ACROSS * (4 * PER_ROW) + lane / 8, column = warp % ACROSS * (8 * PER_COLUMN) + lane % 8;
+        const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, place = warp % (DOWN * ACROSS);
+        // Of 16 lanes, neighbours have one column, and one half the rows of the other: fewer passes of a load.
+        row = place / ACROSS * (4 * PER_ROW) + lane / 16 * 2 + lane % 2;
+        column = place % ACROSS * (8 * PER_COLUMN) + lane / 2 % 8;
+        part = warp / (DOWN * ACROSS);
     }
 
     __device__ __forceinline__ void add(const u8 *x, const u8 *y) {
-        constexpr int EACH = 16 / sizeof(Value);
         using Few = tile::Pack<Value, EACH>;
-#pragma unroll
-        for (int k = 0; k < STEP / EACH; ++k) {
+        x += part * LOADS * 16, y += part * LOADS * 16;
+#pragma unroll 1
+        for (int k = 0; k < LOADS; ++k) {
             Few of_x[PER_ROW];
 #pragma unroll
             for (int i = 0; i < PER_ROW; ++i)
@@ -100,11 +119,20 @@ struct Tile {
         }
     }
 
+    // The parts of the depth are added in their order.
     __device__ __forceinline__ void store(Accum *to) const {
 #pragma unroll
-        for (int i = 0; i < PER_ROW; ++i)
+        for (int p = 0; p < PARTS; ++p) {
+            if (p > 0) __syncthreads();
+            if (part != p) continue;
 #pragma unroll
-            for (int j = 0; j < PER_COLUMN; ++j) to[(row + 4 * i) * SUM_PITCH + column + 8 * j] = sum[i][j];
+            for (int i = 0; i < PER_ROW; ++i)
+#pragma unroll
+                for (int j = 0; j < PER_COLUMN; ++j) {
+                    Accum &all = to[(row + 4 * i) * SUM_PITCH + column + 8 * j];
+                    all = p > 0 ? plus(all, sum[i][j]) : sum[i][j];
+                }
+        }
     }
 };
 
@@ -177,23 +205,24 @@ extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT / BLOCK)
         ptx::prefetch(args.positions + begin, (end - begin) * sizeof(Position), lane, 32);
         ptx::prefetch(args.places + begin, (end - begin) * sizeof(u16), lane, 32);
     }
+    const Operand of_x(args.x, args.ldx, row, args.rows), of_y(args.y, args.ldy, column, args.columns);
+    const auto bring = [&](u32 step) {
+        u8 *const stage = shared + step % STAGES * STAGE;
+        if (step < steps) {
+            of_x.bring<ROWS>(args.depth, (u64)step * STEP, stage);
+            of_y.bring<COLUMNS>(args.depth, (u64)step * STEP, stage + ROWS * PITCH);
+        }
+        ptx::close_copies();
+    };
 #pragma unroll
-    for (int s = 0; s < STAGES - 1; ++s)
-        if (s < steps)
-            bring(args, row, column, (u64)s * STEP, shared + s * STAGE);
-        else
-            ptx::close_copies();
+    for (int s = 0; s < STAGES - 1; ++s) bring(s);
     Tile<Value, TENSOR> tile;
 #pragma unroll 1
     for (u32 s = 0; s < steps; ++s) {
         // Later parts may be on their way; the part that all threads have left makes room for one more.
         ptx::wait_copies<STAGES - 2>();
         __syncthreads();
-        const u32 next = s + STAGES - 1;
-        if (next < steps)
-            bring(args, row, column, (u64)next * STEP, shared + next % STAGES * STAGE);
-        else
-            ptx::close_copies();
+        bring(s + STAGES - 1);
         const u8 *x = shared + s % STAGES * STAGE;
         tile.add(x, x + ROWS * PITCH);
     }

@@ -34,6 +34,10 @@ const SHARED_LONG: f64 = 0.88;
 /// Blocks of rows need: at most this fraction of a multiprocessor's nonzeros in the longest row, or its block would
 /// finish last; ...
 const TAIL: f64 = 1.0 / 8.0;
+/// ... a longest row that, in its parts, takes a group no longer than the device takes for all nonzeros without blocks,
+/// where a group takes these picoseconds for an entry, whatever the length of rows of Y: it waits for those of four
+/// entries at once; ...
+const ENTRY: f64 = 150_000.0;
 /// ... and at least this mean row length.
 const BLOCKS_MEAN: f64 = 12.4;
 /// Threads of a multiprocessor with which blocks fill it, ...
@@ -120,7 +124,9 @@ pub fn choose<'r>(
     if mean >= BLOCKS_MEAN && longest as f64 <= TAIL * of_unit {
         let similarity = similarity()?;
         let tuning = row_block(problem, profile, &similarity);
-        if distinct(&similarity, tuning.height) <= shared(problem) {
+        let last = longest as f64 / f64::from(tuning.parts) * ENTRY;
+        let in_time = last <= problem.nnz as f64 * gather(problem).at(bytes(problem));
+        if distinct(&similarity, tuning.height) <= shared(problem) && in_time {
             return Ok(tuning);
         }
     }
@@ -168,16 +174,20 @@ pub fn row_block(problem: &Problem, profile: &DeviceProfile, similarity: &RowSim
     Tuning { height, parts, ..Tuning::of(Algorithm::RowBlock, reason) }
 }
 
+/// The cost of a nonzero whose row of Y is gathered.
+fn gather(problem: &Problem) -> &'static Line {
+    if problem.dtype.bytes() == 2 { &GATHER_16_BIT } else { &GATHER }
+}
+
 /// Whether computing all positions costs less than gathering a row of Y for every nonzero.
 fn dense_pays(problem: &Problem, profile: &DeviceProfile, has_tensor_cores: bool) -> bool {
     if problem.dtype.is_integer() {
         return false;
     }
-    let gather = if problem.dtype.bytes() == 2 { GATHER_16_BIT } else { GATHER };
     let dense = if has_tensor_cores { DENSE_TENSOR } else { DENSE };
     // Fewer tiles than multiprocessors leave some of them idle.
     let idle = (profile.units as f64 * TILE / positions(problem)).max(1.0);
-    let (gathers, tiles) = (gather.at(bytes(problem)), dense.at(bytes(problem)) * idle);
+    let (gathers, tiles) = (gather(problem).at(bytes(problem)), dense.at(bytes(problem)) * idle);
     problem.nnz as f64 * gathers > GAIN * positions(problem) * tiles
 }
 
@@ -260,6 +270,9 @@ mod tests {
         assert_eq!((mesh(0.35, f32s), mesh(0.35, f16s)), (RowBlock, RowBlock));
         assert_eq!((mesh(0.7, f32s), mesh(0.7, f16s)), (RowBlock, NonzeroSplit));
         assert_eq!(mesh(0.95, (DType::F32, 256)), NonzeroSplit);
+        // One group would take longer for the longest row than all groups for the rest.
+        let terms = |longest| chosen((70_000, 45_000), (40, longest), (0.6, 1.0), f32s);
+        assert_eq!((terms(500), terms(2300)), (RowBlock, NonzeroSplit));
         let skewed = |per_segment, depth| {
             chosen((10_000, 10_000), (65, 4000), (0.95, per_segment), (DType::F32, depth))
         };

@@ -17,7 +17,7 @@ const WIDE: usize = 128;
 struct Relation {
     name: &'static str,
     of: fn(&Records<'_>, &Record) -> Option<f64>,
-    bar: fn(&Product) -> Option<Bar>,
+    bar: fn(&Product, on_gpu: bool) -> Option<Bar>,
 }
 
 #[derive(Clone, Copy)]
@@ -38,31 +38,32 @@ const RELATIONS: [Relation; 6] = [
             let held = r.case.operation == "attention" && r.nnz >= LARGE;
             held.then_some(r.execute_ms? / limit)
         },
-        bar: |p| {
+        bar: |p, _| {
             (p.dtype == "f16" && p.columns == WIDE && p.heads == 1).then_some(Bar::AtMost(1.5))
         },
     },
     Relation {
         name: "three products / time",
         of: |all, r| Some(all.beside(r, UNFUSED)? / r.execute_ms?),
-        bar: |p| (p.operation == "attention").then_some(Bar::NeverBelow(1.0)),
+        bar: |p, _| (p.operation == "attention").then_some(Bar::NeverBelow(1.0)),
     },
     Relation {
         name: "with gradients / time",
         of: |all, r| {
-            let gradients = all.auto(r.case.clone().gradients())?;
-            Some((r.execute_ms? + gradients.execute_ms?) / r.execute_ms?)
+            let (own, gradients) = alike(r, all.auto(r.case.clone().gradients())?)?;
+            Some((own + gradients) / own)
         },
-        bar: |_| Some(Bar::AtMost(3.5)),
+        bar: |_, _| Some(Bar::AtMost(3.5)),
     },
     Relation {
         name: "time / SpMM of the same width",
         of: |all, r| {
             let spmm = Case { operation: "spmm".into(), ..r.case.clone() };
             let spmm = all.auto(spmm).filter(|_| r.case.operation == "sddmm")?;
-            Some(r.execute_ms? / spmm.alone_ms()?)
+            let (own, spmm) = alike(r, spmm)?;
+            Some(own / spmm)
         },
-        bar: |p| (p.dtype == "f32").then_some(Bar::AtMost(1.1)),
+        bar: |p, on_gpu| (p.dtype == "f32").then_some(Bar::AtMost(if on_gpu { 1.1 } else { 1.2 })),
     },
     Relation {
         name: "time in f32 / time",
@@ -71,7 +72,10 @@ const RELATIONS: [Relation; 6] = [
             let wide = all.auto(wide).filter(|_| r.case.operation == "sddmm")?;
             (r.case.dtype != "f32").then_some(wide.execute_ms? / r.execute_ms?)
         },
-        bar: |p| (p.columns >= WIDE && p.dtype != "f64").then_some(Bar::AtLeast(1.4)),
+        bar: |p, on_gpu| {
+            let wide = p.columns >= WIDE && p.dtype != "f64";
+            (wide && on_gpu).then_some(Bar::AtLeast(1.4))
+        },
     },
     Relation {
         name: "fastest peer / longer limit",
@@ -79,9 +83,18 @@ const RELATIONS: [Relation; 6] = [
             let limit = r.floor_ms?.max(r.gather_ms?);
             Some(all.fastest_peer(r).filter(|_| r.case.operation == "sddmm")? / limit)
         },
-        bar: |_| None,
+        bar: |_, _| None,
     },
 ];
+
+/// Times of two records that were measured in the same way: of executions one after another on alternating sets of
+/// operands, or, if one of them has no such time, of single ones.
+fn alike(one: &Record, other: &Record) -> Option<(f64, f64)> {
+    match (one.sets, other.sets) {
+        (Some(_), Some(_)) => Some((one.execute_ms?, other.execute_ms?)),
+        _ => Some((one.alone_ms()?, other.alone_ms()?)),
+    }
+}
 
 /// The latest records of a platform, by case.
 struct Records<'a> {
@@ -127,10 +140,11 @@ pub(super) fn relations(platforms: &[Platform]) -> Table {
     let mut rows = Vec::new();
     for platform in platforms {
         let records = Records::of(platform);
+        let on_gpu = platform.records.iter().any(|r| r.gpu.is_some());
         for relation in &RELATIONS {
             let of = |r: &&Record| Some((Product::of(&r.case), (relation.of)(&records, r)?));
             for (product, found) in grouped(records.auto.values().filter_map(of)) {
-                rows.extend(line(platform, relation, &product, &found));
+                rows.extend(line(platform, (relation, on_gpu), &product, &found));
             }
         }
     }
@@ -142,9 +156,14 @@ pub(super) fn relations(platforms: &[Platform]) -> Table {
     Table::new("relations", "Products beside one another", &columns, caption, rows)
 }
 
-fn line(platform: &Platform, relation: &Relation, product: &Product, found: &[f64]) -> Option<Row> {
+fn line(
+    platform: &Platform,
+    (relation, on_gpu): (&Relation, bool),
+    product: &Product,
+    found: &[f64],
+) -> Option<Row> {
     let all = Ratios::of(found)?;
-    let (required, met) = match (relation.bar)(product) {
+    let (required, met) = match (relation.bar)(product, on_gpu) {
         None => (String::new(), ""),
         Some(Bar::AtMost(bar)) => (format!("at most {bar}"), verdict(all.geomean <= bar)),
         Some(Bar::AtLeast(bar)) => (format!("at least {bar}"), verdict(all.geomean >= bar)),

@@ -35,6 +35,9 @@ const TARGETS: [Target; 4] = [
 /// Crates, with the least geomean over each.
 const CRATES: [(&str, f64); 2] = [("sprs", 2.0), ("faer", 3.0)];
 
+/// The library that has an SDDMM, and the least geomean over it.
+const SAMPLED: (&str, f64) = ("torch", 3.0);
+
 /// Nonzeros from which no case may be below [`NEVER_BELOW`].
 const LARGE: usize = 100_000;
 const NEVER_BELOW: f64 = 0.8;
@@ -102,7 +105,16 @@ fn of_cpu(platform: &Platform, cases: &[Comparison<'_>]) -> Vec<Row> {
         let ratios = ratios(&[name], &|_| true);
         judged(platform, &format!("over {name}"), &ratios, |r| r.geomean, at_least, None)
     };
-    TARGETS.iter().flat_map(of_target).chain(CRATES.map(of_crate)).flatten().collect()
+    let (library, at_least) = SAMPLED;
+    let sddmm = ratios(&[library], &|c| c.ours.case.operation == "sddmm");
+    let sddmm = judged(platform, "SDDMM over PyTorch", &sddmm, |r| r.geomean, at_least, None);
+    TARGETS
+        .iter()
+        .flat_map(of_target)
+        .chain(CRATES.map(of_crate))
+        .chain([sddmm])
+        .flatten()
+        .collect()
 }
 
 fn of_gpu(platform: &Platform, cases: &[Comparison<'_>]) -> Vec<Row> {
