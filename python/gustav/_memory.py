@@ -8,6 +8,7 @@ host waits.
 
 from __future__ import annotations
 
+import os
 import weakref
 from typing import Any
 
@@ -76,6 +77,17 @@ class _Learnt:
 
 
 _learnt: dict[int, _Learnt] = {}
+
+
+def _begin_child() -> None:
+    """Drops plans that a thread of the parent may have been executing. Those on a GPU stay: a child refuses them."""
+    for learnt in _learnt.values():
+        if learnt.planned is not None and learnt.planned.pattern.gpu is None:
+            learnt.planned = None
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_begin_child)
 
 
 def spmm_plan(

@@ -11,7 +11,7 @@ use crate::array::Array;
 use crate::block::Block;
 use crate::device_pattern::AnyDevice;
 use crate::element::Element;
-use crate::error::{Fault, catch, detached};
+use crate::error::{Fault, interruptible};
 use crate::place::{Given, Gpu, Place, elsewhere};
 use crate::threads;
 
@@ -402,10 +402,13 @@ impl Pattern {
         let arrays = Arrays::new(indptr, indices, shape, &place)?;
         let device = place.device(None)?;
         let inner = match &place {
-            Place::Host => AnyPattern::Host(place.run(py, &device, move || match copy {
-                true => arrays.view()?.to_owned(),
-                false => arrays.keep(),
-            })?),
+            Place::Host => {
+                let size = arrays.indices.len();
+                AnyPattern::Host(place.run_long(py, size, &device, move || match copy {
+                    true => arrays.view()?.to_owned(),
+                    false => arrays.keep(),
+                })?)
+            }
             Place::Gpu(gpu) => {
                 gpu.refuse_capture("making a pattern", "a pattern made before the capture")?;
                 AnyPattern::Gpu(place.run(py, &device, || match copy {
@@ -492,8 +495,9 @@ impl Pattern {
         let device = threads::device(None)?;
         macro_rules! transposed {
             ($pattern:expr, $kind:ident) => {{
-                let made = detached(py, || {
-                    device.threads().run(|| $pattern.transposed().map_err(Into::into))
+                let pattern = $pattern.clone();
+                let made = Place::Host.run_long(py, pattern.nnz(), &device, move || {
+                    pattern.transposed().map_err(Into::into)
                 })?;
                 let inner = AnyPattern::Host(AnyOwned::$kind(made.pattern().clone()));
                 // SAFETY: the clone keeps the permutation, which is never written.
@@ -510,8 +514,10 @@ impl Pattern {
 
     /// Whether the columns of every row increase, none twice; in host memory.
     fn is_canonical(&self, py: Python<'_>) -> PyResult<bool> {
-        let inner = self.inner.on_host()?;
-        detached(py, || Ok(with_indices!(AnyOwned, inner, |p| p.view().is_canonical())))
+        let inner = self.inner.on_host()?.clone();
+        interruptible(py, inner.nnz(), move || {
+            Ok(with_indices!(AnyOwned, inner, |p| p.view().is_canonical()))
+        })
     }
 
     /// Whether the arrays hold the same numbers as the pattern; in host memory.
@@ -521,7 +527,7 @@ impl Pattern {
         indptr: &Bound<'_, PyAny>,
         indices: &Bound<'_, PyAny>,
     ) -> PyResult<bool> {
-        let inner = self.inner.on_host()?;
+        let inner = self.inner.on_host()?.clone();
         let offsets = Array::packed_vector("indptr", indptr, &Place::Host)?;
         let indices = Array::packed_vector("indices", indices, &Place::Host)?;
         let same = |p: &[u8], of: &Array| -> bool {
@@ -533,12 +539,10 @@ impl Pattern {
             // SAFETY: as many bytes as the vector has, in host memory that its owner keeps.
             p == unsafe { std::slice::from_raw_parts(of.data.cast_const(), len) }
         };
-        detached(py, || {
-            catch(|| {
-                Ok(with_indices!(AnyOwned, inner, |p| {
-                    same(bytes(p.offsets()), &offsets) && same(bytes(p.indices()), &indices)
-                }))
-            })
+        interruptible(py, inner.nnz(), move || {
+            Ok(with_indices!(AnyOwned, inner, |p| {
+                same(bytes(p.offsets()), &offsets) && same(bytes(p.indices()), &indices)
+            }))
         })
     }
 }
