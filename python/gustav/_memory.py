@@ -8,6 +8,7 @@ host waits.
 
 from __future__ import annotations
 
+import os
 import weakref
 from typing import Any
 
@@ -35,13 +36,13 @@ class _Planned:
         self.calls: dict[Any, int] = {}
         self.plans: dict[Any, _gustav.SpmmPlan] = {}
 
-    def is_of(self, operand: Operand, place: _device.Place) -> bool:
+    def is_of(self, operand: Operand, place: _device.Place, threads: int | None) -> bool:
         """Whether the operand has this pattern at the place."""
         pattern = self.pattern
         if pattern.shape != operand.shape or pattern.gpu != (None if place is None else place[0]):
             return False
         if place is None:
-            return pattern.matches(*operand.pattern_at(None)[:2])
+            return pattern.matches(*operand.pattern_at(None)[:2], threads)
         versions = _versions(operand)
         if versions is not None or isinstance(self.seen[0], int):
             return bool(versions == self.seen)
@@ -78,6 +79,17 @@ class _Learnt:
 _learnt: dict[int, _Learnt] = {}
 
 
+def _begin_child() -> None:
+    """Drops plans that a thread of the parent may have been executing. Those on a GPU stay: a child refuses them."""
+    for learnt in _learnt.values():
+        if learnt.planned is not None and learnt.planned.pattern.gpu is None:
+            learnt.planned = None
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_begin_child)
+
+
 def spmm_plan(
     operand: Operand,
     columns: int,
@@ -102,7 +114,7 @@ def spmm_plan(
         return None
     # Other threads may replace it meanwhile, for a matrix with the same indices.
     planned = learnt.planned
-    if planned is None or not planned.is_of(operand, place):
+    if planned is None or not planned.is_of(operand, place, threads):
         planned = learnt.planned = _Planned(operand, place)
     count = _gustav.get_num_threads() if threads is None else threads
     of_call = (columns, dtype, transpose, semiring, reduce, deterministic, count)

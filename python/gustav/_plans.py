@@ -24,7 +24,7 @@ class SpmmPlan:
 
     Notes
     -----
-    The plan has a copy of the pattern. Threads may share it; their executions follow one another, on a GPU in the
+    The plan has a copy of the pattern, unless it was made without. Threads may share it; their executions follow one another, on a GPU in the
     order of their streams.
     """
 
@@ -165,6 +165,7 @@ def plan_spmm(
     transpose: bool = False,
     semiring: str = "plus_times",
     deterministic: bool = False,
+    copy: bool = True,
     stream: Any = None,
 ) -> SpmmPlan:
     """Plans products of the pattern of `a` with dense matrices.
@@ -172,7 +173,7 @@ def plan_spmm(
     Parameters
     ----------
     a : sparse matrix, m × k
-        See :func:`spmm`. Its indices are copied.
+        See :func:`spmm`.
     columns : int
         Columns of the dense operand.
     dtype : dtype, optional
@@ -181,6 +182,8 @@ def plan_spmm(
         How often the plan will be executed, as far as known: what analysis pays for itself.
     transpose, semiring, deterministic
         See :func:`spmm`.
+    copy : bool
+        ``False`` reads the indices of `a` where they are, by the promise that nobody writes to or resizes them.
     stream
         See :func:`spmm`; of the pattern's copy alone.
 
@@ -199,7 +202,7 @@ def plan_spmm(
     name = _families.dtype_name(operand.data if dtype is None else dtype)
     place = _device.place_of(stream, ("a", operand.data))
     given = operand.pattern_at(place)
-    pattern = _gustav.Pattern(*given, copy=True, place=place)
+    pattern = _gustav.Pattern(*given, copy=copy, place=place)
     _device.settle(place, operand.indptr, operand.indices, *given[:2])
     transpose = bool(transpose) != operand.transposed
     native = _gustav.SpmmPlan(

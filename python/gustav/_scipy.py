@@ -28,10 +28,11 @@ def _sparse(a: Any, b: Any) -> Any:
 
 
 def _or_scipy(product: Callable[[Any, Any], Any], method: str, scipy: Callable[..., Any]) -> Callable[..., Any]:
-    """`product`, or SciPy's where the types are not ours: complex numbers, integers of 8 bits."""
+    """`product`, or SciPy's where the types are not ours: complex numbers, integers of 8 bits, sparse vectors."""
+    dimensions = (2,) if method == "_matmul_sparse" else (1, 2)
 
     def multiply(self: Any, other: Any) -> Any:
-        if self.ndim != 2 or other.ndim > 2:
+        if self.ndim != 2 or other.ndim not in dimensions:
             return scipy(self, other)
         try:
             return product(self, other)

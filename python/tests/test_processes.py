@@ -64,6 +64,28 @@ def test_a_fork_after_the_threads_have_started():
     assert product_and_plan(plan) == (True, 2)
 
 
+@pytest.mark.filterwarnings("ignore:.*fork.*:DeprecationWarning")
+def test_a_child_forgets_plans_that_a_thread_may_have_been_executing():
+    torch = pytest.importorskip("torch")
+    import gustav.torch as gt
+    from gustav import _memory
+
+    gustav.set_num_threads(1)
+    pattern = gt.Pattern(torch.from_numpy(A.indptr), torch.from_numpy(A.indices), A.shape)
+    values, b = torch.from_numpy(A.data), torch.from_numpy(B)
+    for _ in range(3):
+        gustav.spmm(A, B)
+        gt.spmm(pattern, values, b)
+
+    def forgotten():
+        plans = [learnt.planned for learnt in _memory._learnt.values()]
+        return not any(plans) and not pattern._plans and np.allclose(gt.spmm(pattern, values, b), EXPECTED)
+
+    assert pattern._plans and any(learnt.planned for learnt in _memory._learnt.values())
+    assert in_child(lambda: forgotten() and product_and_plan(gustav.plan_spmm(A, 8))[0]) == 0
+    assert pattern._plans
+
+
 def worker(_):
     return bool(np.allclose(gustav.spmm(A, B, threads=2), EXPECTED))
 
@@ -96,7 +118,7 @@ def test_threads_share_a_plan_and_other_threads_run_meanwhile():
 
 
 LONG = """
-import glob, os, signal, threading
+import glob, os, signal, tempfile, threading
 import gustav, numpy as np
 
 # Zeros that were never written take no memory.
@@ -140,6 +162,20 @@ values = np.ones(rows * length)
 """
 
 
+# Indices of a pattern that is longer than what a product of it would take.
+PATTERN = """
+from gustav import _gustav
+length = 2**30
+indptr, indices = np.array([0, length]), np.zeros(length, np.int32)
+"""
+
+# A file that nobody writes.
+PIPE = """
+path = os.path.join(tempfile.mkdtemp(), "a.mtx")
+os.mkfifo(path)
+"""
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="the names of threads are read from /proc")
 @pytest.mark.parametrize(
     ("before", "call"),
@@ -149,13 +185,51 @@ values = np.ones(rows * length)
         (ATTENTION, "plan.execute_into(q, k, k, o, lse, None)"),
         (ATTENTION, "plan.gradients_into(q, k, k, o, lse, q, of_q, of_k, of_v, None)"),
         (SPGEMM, "plan.execute(values, values)"),
+        (PATTERN, "_gustav.Pattern(indptr, indices, (1, 1), copy=False)"),
+        (PIPE, "gustav.read(path)"),
     ],
-    ids=["spmm", "planned spmm", "attention", "gradients of attention", "planned spgemm"],
+    ids=["spmm", "planned spmm", "attention", "gradients of attention", "planned spgemm", "pattern", "read"],
 )
-def test_ctrl_c_ends_a_long_product(before, call):
+def test_ctrl_c_ends_a_long_call(before, call):
     program = LONG.format(before=before, call=call)
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=300)
     assert done.stdout == "ended early\n", done.stderr
+
+
+FORKED = """
+import glob, os, signal, sys, threading, time
+import gustav, numpy as np
+
+nnz, columns = 2**26, 1024
+a = (np.arange(0, nnz + 1, nnz // 4), np.zeros(nnz, np.int32), np.zeros(nnz), (4, 1))
+b, out = np.ones((1, columns)), np.zeros((4, columns))
+gustav.set_num_threads(1)
+plan = gustav.plan_spmm(a, columns)
+threading.Thread(target=plan.execute, args=(a[2], b, out), daemon=True).start()
+while "gustav product" not in [open(name).read().strip() for name in glob.glob("/proc/self/task/*/comm")]:
+    time.sleep(0.01)
+child = os.fork()
+if child == 0:
+    # A child that waits for the thread that it does not have is ended.
+    signal.alarm(60)
+    try:
+        plan.execute(a[2], b, np.zeros((4, columns)))
+    except RuntimeError as error:
+        print(error)
+    few = (np.array([0, 1]), np.array([0]), np.array([2.0]), (1, 1))
+    print(gustav.plan_spmm(few, 1).execute(None, np.ones((1, 1))).item())
+    sys.stdout.flush()
+    os._exit(0)
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+sys.stdout.flush()
+os._exit(0)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the names of threads are read from /proc")
+def test_a_fork_while_another_thread_executes_a_plan():
+    said = run("import warnings\nwarnings.simplefilter('ignore')\n" + FORKED).splitlines()
+    assert "make the plan anew" in said[0] and said[1:] == ["2.0", "0"]
 
 
 def test_threads_of_openmp_beside_ours():

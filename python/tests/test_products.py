@@ -134,7 +134,7 @@ def test_plan(data):
     transpose = data.draw(st.booleans())
     op = exact(a).T if transpose else exact(a)
     n = data.draw(st.integers(0, 5))
-    plan = gustav.plan_spmm(a, n, transpose=transpose)
+    plan = gustav.plan_spmm(a, n, transpose=transpose, copy=data.draw(st.booleans()))
     assert plan.shape == (op.shape[0], n)
     for factor in (1.0, -2.0):
         b = data.draw(dense(op.shape[1], n))

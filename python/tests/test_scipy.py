@@ -81,6 +81,16 @@ def test_types_that_are_not_ours_are_scipys():
     assert small.dtype == np.int8
 
 
+@pytest.mark.skipif(not hasattr(sp.coo_array(np.ones(2)), "coords"), reason="SciPy has no sparse vectors")
+def test_sparse_vectors_are_scipys():
+    x = sp.coo_array(np.array([0.0, 2.0, 0.0, 1.0, 0.0]))
+    with gustav.patched():
+        products = [gustav.csr_array(A) @ x, A @ x, A.tocsc() @ x.tocsr()]
+    for found in products:
+        assert found.shape == (6,)
+        np.testing.assert_allclose(found.toarray(), (A @ x).toarray())
+
+
 def test_shapes_that_do_not_fit_are_errors():
     with pytest.raises(ValueError):
         gustav.csr_array(A) @ np.ones((4, 2))

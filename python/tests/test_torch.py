@@ -221,6 +221,15 @@ def test_autocast(dtype):
     torch.testing.assert_close(y.double(), FULL @ x.double(), rtol=0.05, atol=0.05)
 
 
+def test_autocast_leaves_what_pytorch_leaves():
+    x, s = random(5, 3), random(P.nnz, dtype=torch.float32)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert (x.T @ x).dtype == gt.spmm(P, V, x).dtype == gt.sddmm(P, random(7, 3), x).dtype == F64
+        assert gt.attention(P, random(7, 3), x, x).dtype == F64
+        assert torch.softmax(s, 0).dtype == gt.softmax(P, s).dtype == torch.float32
+    torch.testing.assert_close(gt.softmax(P, s), gt.softmax(P, s.double()).float())
+
+
 def test_saved_tensors_that_change_are_an_error():
     v, x = V.detach().clone().requires_grad_(), random(5, 3)
     y = gt.spmm(P, v, x).sum()

@@ -2,12 +2,13 @@
 //
 // Made from the source of the crate gustav-capi; do not edit.
 //
-// Operands are tensors of DLPack (https://dmlc.github.io/dlpack/latest/) in host memory, with one or two
-// dimensions. What a tensor says is checked; that its memory is as large as it says is the caller's word.
+// Operands are tensors of DLPack (https://dmlc.github.io/dlpack/latest/) in host memory, those of
+// gustav_execute_on in a GPU's, with one or two dimensions. What a tensor says is checked; that its memory is
+// as large as it says is the caller's word.
 //
 // Every call returns a status, and gustav_last_error() the text of an error. Handles (gustav_pattern *,
-// gustav_plan *) are numbers that are looked up and never followed: one that was freed, or is of another
-// kind, is GUSTAV_INVALID. Any thread may use any handle.
+// gustav_plan *, gustav_stream *) are numbers that are looked up and never followed: one that was freed, or is
+// of another kind, is GUSTAV_INVALID. Any thread may use any handle.
 
 #ifndef GUSTAV_H
 #define GUSTAV_H
@@ -36,7 +37,7 @@ typedef struct {
 
 // int32_t is what compilers take for the enum of DLPack's header.
 typedef int32_t DLDeviceType;
-enum { kDLCPU = 1, kDLCUDA = 2, kDLCUDAHost = 3, kDLROCM = 10, kDLROCMHost = 11 };
+enum { kDLCPU = 1, kDLCUDA = 2, kDLCUDAHost = 3, kDLROCM = 10, kDLROCMHost = 11, kDLCUDAManaged = 13 };
 
 typedef struct {
   DLDeviceType device_type;
@@ -109,6 +110,9 @@ typedef struct gustav_pattern gustav_pattern;
 // A product that was planned for patterns and a type of values, which it keeps. Threads may share one;
 // their executions run one after another.
 typedef struct gustav_plan gustav_plan;
+
+// A stream of a GPU, which executions are queued on. Threads may share one.
+typedef struct gustav_stream gustav_stream;
 
 // Options of a product. Begin with `gustav_options options = GUSTAV_OPTIONS;`, in which everything but the
 // size is 0, and set what differs; NULL in place of options is the same.
@@ -238,6 +242,23 @@ gustav_status gustav_execute(const gustav_plan *plan,
                              const double *alpha,
                              const double *beta);
 
+// As `gustav_execute`, queued on a stream of the GPU that the plan is for, in whose memory all tensors are
+// (`kDLCUDA`, `kDLCUDAManaged`): the call returns without waiting for it. The first execution with a pair of layouts
+// plans and compiles, for which it waits and which a stream that is being captured refuses; a graph that is captured
+// from later ones holds the plan.
+//
+// # Safety
+// As for `gustav_execute`; memory of the tensors is not freed before the work on it is done, and work of others on it
+// is ordered before or after, by the stream or by events. While a graph is replayed, its plans are executed on no other
+// stream.
+gustav_status gustav_execute_on(const gustav_plan *plan,
+                                const DLTensor *first,
+                                const DLTensor *second,
+                                const DLTensor *result,
+                                const double *alpha,
+                                const double *beta,
+                                const gustav_stream *stream);
+
 // Executes a plan of SpGEMM: to `pattern`, if it is not NULL, a handle of C's pattern, the same in every
 // execution, which the caller frees; to `values` its values, which the caller frees by their deleter.
 //
@@ -297,6 +318,24 @@ const char *gustav_version(void);
 gustav_status gustav_tensor(const DLManagedTensorVersioned *managed,
                             int32_t written,
                             const DLTensor **tensor);
+
+// The handle of a stream of the driver (`CUstream`, which `cudaStream_t` is as well) of "cuda:0" and so on; NULL is
+// the legacy default stream.
+//
+// # Safety
+// `device` is NULL or a string that ends in 0; `stream` is a stream of that device's primary context, which lives
+// until the handle is freed and every plan that was executed on it is freed, or was executed on another; `handle` is
+// NULL or can be written.
+gustav_status gustav_stream_of(const char *device,
+                               void *stream,
+                               gustav_stream **handle);
+
+// Waits for what is queued on a stream.
+gustav_status gustav_stream_synchronize(const gustav_stream *stream);
+
+// Frees the handle, not the driver's stream, and does not wait. NULL is nothing, a handle that was freed before is
+// `GUSTAV_INVALID`.
+gustav_status gustav_stream_free(gustav_stream *stream);
 
 #ifdef __cplusplus
 }  // extern "C"

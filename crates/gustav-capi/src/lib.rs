@@ -15,6 +15,7 @@ mod plan;
 mod pointer;
 mod product;
 mod status;
+mod stream;
 
 pub use options::gustav_options;
 pub use pattern::{
@@ -22,8 +23,9 @@ pub use pattern::{
     gustav_pattern_shape, gustav_pattern_take,
 };
 pub use plan::{
-    gustav_execute, gustav_execute_spgemm, gustav_plan, gustav_plan_explain, gustav_plan_free,
-    gustav_plan_sddmm, gustav_plan_spgemm, gustav_plan_spmm, gustav_plan_spmv,
+    gustav_execute, gustav_execute_on, gustav_execute_spgemm, gustav_plan, gustav_plan_explain,
+    gustav_plan_free, gustav_plan_sddmm, gustav_plan_spgemm, gustav_plan_spmm, gustav_plan_spmv,
 };
 pub use product::gustav_spmm;
 pub use status::{gustav_last_error, gustav_status, gustav_tensor, gustav_version};
+pub use stream::{gustav_stream, gustav_stream_free, gustav_stream_of, gustav_stream_synchronize};

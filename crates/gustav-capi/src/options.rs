@@ -138,7 +138,7 @@ fn named(name: &str) -> Result<Semiring> {
 ///
 /// # Safety
 /// `at` is NULL, or a string that ends in 0 and outlives the result.
-unsafe fn text<'a>(name: &'static str, at: *const c_char) -> Result<Option<&'a str>> {
+pub(crate) unsafe fn text<'a>(name: &'static str, at: *const c_char) -> Result<Option<&'a str>> {
     if at.is_null() {
         return Ok(None);
     }

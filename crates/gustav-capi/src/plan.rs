@@ -4,10 +4,13 @@ use std::ffi::{CString, c_char};
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
-use gustav::interop::dlpack::{DLDataType, DLManagedTensorVersioned, DLTensor, Tensor, TensorMut};
+use gustav::cuda::Call;
+use gustav::interop::dlpack::{
+    DLDataType, DLManagedTensorVersioned, DLTensor, GpuTensor, Tensor, TensorMut,
+};
 use gustav::{
-    CpuScalar, DType, Device, Error, Index, Layout, Pattern, PatternRef, Plans, Result, SddmmPlan,
-    SddmmRequest, SpgemmCall, SpgemmPlan, SpmmPlan, SpmmRequest, SpmvPlan, with_scalar,
+    CpuScalar, DType, Device, Error, Index, Layout, Pattern, PatternRef, Plans, Result, SddmmCall,
+    SddmmPlan, SddmmRequest, SpgemmCall, SpgemmPlan, SpmmPlan, SpmmRequest, SpmvPlan, with_scalar,
 };
 
 use crate::dispatch::with_indices;
@@ -18,6 +21,7 @@ use crate::options::{Options, gustav_options};
 use crate::pattern::{Indices, gustav_pattern};
 use crate::pointer::{optional, tensor, tensor_mut, written};
 use crate::status::{guard, gustav_status};
+use crate::stream::{Held, gustav_stream};
 
 /// A product that was planned for patterns and a type of values, which it keeps. Threads may share one;
 /// their executions run one after another.
@@ -52,6 +56,15 @@ trait DensePlan: Send {
         factors: Factors,
     ) -> Result<()>;
 
+    /// The same, queued on a stream.
+    fn execute_on(
+        &mut self,
+        stream: &Held,
+        operands: [GpuTensor<'_>; 2],
+        result: GpuTensor<'_>,
+        factors: Factors,
+    ) -> Result<()>;
+
     /// What the plan says of itself, made where it is not yet.
     fn explain(&mut self) -> Result<String>;
 }
@@ -79,12 +92,30 @@ impl<P, M: Fn(Layout, Layout) -> Result<P>> ByLayout<P, M> {
     }
 
     fn get(&mut self, first: Layout, second: Layout) -> Result<&mut P> {
-        let bit = |layout| usize::from(layout == Layout::ColumnMajor);
-        match &mut self.plans[2 * bit(first) + bit(second)] {
+        match &mut self.plans[number(first, second)] {
             Some(plan) => Ok(plan),
             none => Ok(none.insert((self.make)(first, second)?)),
         }
     }
+
+    /// As [`ByLayout::get`], of an execution on `stream`: planning waits for the device.
+    fn get_on(&mut self, stream: &Held, first: Layout, second: Layout) -> Result<&mut P> {
+        if self.plans[number(first, second)].is_none() && stream.stream.is_capturing() {
+            return Err(Error::Unsupported {
+                problem: "planning for other layouts in a graph that is being captured".into(),
+                backend: "the C interface".into(),
+                reason: "it waits for the device".into(),
+                nearest: "an execution with these layouts before the capture".into(),
+            });
+        }
+        self.get(first, second)
+    }
+}
+
+/// Of a pair of layouts, which are four.
+fn number(first: Layout, second: Layout) -> usize {
+    let bit = |layout| usize::from(layout == Layout::ColumnMajor);
+    2 * bit(first) + bit(second)
 }
 
 impl<T: CpuScalar, M> DensePlan for ByLayout<SpmmPlan<'static, T>, M>
@@ -100,6 +131,19 @@ where
         let plan = self.get(b.layout()?, c.tensor().layout()?)?;
         let scale = factors.scale::<T::Accum>();
         plan.execute(values.slice::<T>()?, b.dense::<T>()?, c.into_dense::<T>()?, scale)
+    }
+
+    fn execute_on(
+        &mut self,
+        on: &Held,
+        [values, b]: [GpuTensor<'_>; 2],
+        c: GpuTensor<'_>,
+        factors: Factors,
+    ) -> Result<()> {
+        let (plan, device) = (self.get_on(on, b.layout()?, c.layout()?)?, on.device()?);
+        let call = Call::from(factors.scale::<T::Accum>()).on(&on.stream);
+        let (values, b) = (values.vector::<T>(device)?, b.dense::<T>(device)?);
+        plan.execute(&values, &b, &mut c.dense::<T>(device)?, call)
     }
 
     fn explain(&mut self) -> Result<String> {
@@ -122,6 +166,19 @@ where
         plan.execute(x.dense::<T>()?, y.dense::<T>()?, values.into_slice::<T>()?, scale)
     }
 
+    fn execute_on(
+        &mut self,
+        on: &Held,
+        [x, y]: [GpuTensor<'_>; 2],
+        values: GpuTensor<'_>,
+        factors: Factors,
+    ) -> Result<()> {
+        let (plan, device) = (self.get_on(on, x.layout()?, y.layout()?)?, on.device()?);
+        let call = SddmmCall::from(factors.scale::<T::Accum>()).on(&on.stream);
+        let (x, y) = (x.dense::<T>(device)?, y.dense::<T>(device)?);
+        plan.execute(&x, &y, &mut values.vector::<T>(device)?, call)
+    }
+
     fn explain(&mut self) -> Result<String> {
         self.get(Layout::RowMajor, Layout::RowMajor).map(|plan| plan.explain().to_string())
     }
@@ -136,6 +193,19 @@ impl<T: CpuScalar> DensePlan for SpmvPlan<'static, T> {
     ) -> Result<()> {
         let scale = factors.scale::<T::Accum>();
         SpmvPlan::execute(self, values.slice::<T>()?, x.slice::<T>()?, y.into_slice::<T>()?, scale)
+    }
+
+    fn execute_on(
+        &mut self,
+        on: &Held,
+        [values, x]: [GpuTensor<'_>; 2],
+        y: GpuTensor<'_>,
+        factors: Factors,
+    ) -> Result<()> {
+        let (device, scale) = (on.device()?, factors.scale::<T::Accum>());
+        let (values, x) = (values.vector::<T>(device)?, x.vector::<T>(device)?);
+        let mut y = y.vector::<T>(device)?;
+        SpmvPlan::execute(self, &values, &x, &mut y, Call::from(scale).on(&on.stream))
     }
 
     fn explain(&mut self) -> Result<String> {
@@ -419,6 +489,51 @@ pub unsafe extern "C" fn gustav_execute(
         }
         // A panic leaves a workspace that may hold anything, which an execution overwrites.
         inner.lock().unwrap_or_else(PoisonError::into_inner).execute(operands, result, factors)
+    })
+}
+
+/// As `gustav_execute`, queued on a stream of the GPU that the plan is for, in whose memory all tensors are
+/// (`kDLCUDA`, `kDLCUDAManaged`): the call returns without waiting for it. The first execution with a pair of layouts
+/// plans and compiles, for which it waits and which a stream that is being captured refuses; a graph that is captured
+/// from later ones holds the plan.
+///
+/// # Safety
+/// As for `gustav_execute`; memory of the tensors is not freed before the work on it is done, and work of others on it
+/// is ordered before or after, by the stream or by events. While a graph is replayed, its plans are executed on no other
+/// stream.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn gustav_execute_on(
+    plan: *const gustav_plan,
+    first: *const DLTensor,
+    second: *const DLTensor,
+    result: *const DLTensor,
+    alpha: *const f64,
+    beta: *const f64,
+    stream: *const gustav_stream,
+) -> gustav_status {
+    guard(|| {
+        let (plan, on) = (PLANS.get(plan)?, Held::of(stream)?);
+        let Inner::Dense(inner) = &plan.inner else {
+            return Err(plan.other_product("gustav_execute_on"));
+        };
+        // SAFETY: promised by the caller.
+        let (operands, result, factors) = unsafe {
+            (
+                [on.tensor(plan.names[0], first)?, on.tensor(plan.names[1], second)?],
+                on.tensor(plan.names[2], result)?,
+                Factors::new(alpha, beta, plan.dtype)?,
+            )
+        };
+        for operand in &operands {
+            result.refuse_overlap(operand)?;
+        }
+        on.within(
+            || plan.clone(),
+            || {
+                let mut inner = inner.lock().unwrap_or_else(PoisonError::into_inner);
+                inner.execute_on(&on, operands, result, factors)
+            },
+        )
     })
 }
 

@@ -314,6 +314,40 @@ static void options(void) {
   OK(gustav_pattern_free(pattern));
 }
 
+static void streams(void) {
+  gustav_pattern *pattern = NULL;
+  gustav_plan *plan = NULL;
+  gustav_stream *stream = NULL;
+  OK(gustav_pattern_new(&t_offsets, &t_indices, 3, &pattern));
+  OK(gustav_plan_spmm(pattern, 2, f64, NULL, &plan));
+  INVALID(gustav_stream_of(NULL, NULL, &stream), "device: NULL");
+  INVALID(gustav_stream_of("cpu", NULL, &stream), "a CPU has no streams");
+  INVALID(gustav_stream_of("cuda:x", NULL, &stream), "cuda:K");
+  INVALID(gustav_stream_of("cuda:0", NULL, NULL), "handle: NULL");
+  // A number that no machine has.
+  expect(__LINE__, gustav_stream_of("cuda:1048576", NULL, &stream), GUSTAV_NO_DEVICE, "");
+  TRUE(stream == NULL);
+  INVALID(gustav_execute_on(plan, &t_values, &t_b, &t_c, NULL, NULL, NULL), "stream: NULL");
+  INVALID(gustav_execute_on(plan, &t_values, &t_b, &t_c, NULL, NULL, (gustav_stream *)plan), "of another kind");
+  INVALID(gustav_stream_synchronize((gustav_stream *)pattern), "of another kind");
+  INVALID(gustav_stream_free((gustav_stream *)plan), "of another kind");
+  OK(gustav_stream_free(NULL));
+  // Where there is a GPU, a plan of the CPU and tensors in host memory are refused on its stream.
+  if (gustav_stream_of("cuda:0", NULL, &stream) == GUSTAV_OK) {
+    INVALID(gustav_execute_on(plan, &t_values, &t_b, &t_c, NULL, NULL, stream), "values: host memory");
+    DLTensor away[] = {t_values, t_b, t_c};
+    for (int k = 0; k < 3; k++) away[k].device.device_type = kDLCUDA;
+    INVALID(gustav_execute_on(plan, &away[0], &away[1], &away[2], NULL, NULL, stream), "does not reach");
+    away[2].data = away[1].data;
+    INVALID(gustav_execute_on(plan, &away[0], &away[1], &away[2], NULL, NULL, stream), "overlaps b");
+    OK(gustav_stream_synchronize(stream));
+    OK(gustav_stream_free(stream));
+    INVALID(gustav_stream_free(stream), "a handle that was freed");
+  }
+  OK(gustav_plan_free(plan));
+  OK(gustav_pattern_free(pattern));
+}
+
 static void ownership(void) {
   gustav_pattern *pattern = NULL;
   gustav_plan *plan = NULL;
@@ -381,6 +415,7 @@ int main(void) {
   pointers();
   tensors();
   options();
+  streams();
   ownership();
   threads();
   printf("%d failures\n", failures);

@@ -1,5 +1,6 @@
 //! Checks of arrays of the caller; errors name the first position that is wrong.
 
+use std::ops::Range;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::{Error, Index, Result, parallel};
@@ -31,7 +32,10 @@ pub fn pattern<I: Index, O: Index>(
             reason: "the first offset must be 0",
         });
     }
-    let back = first(offsets.len() - 1, |k| offsets[k] > offsets[k + 1]);
+    let back = first(nmajor, |rows| {
+        let ends = &offsets[rows.start + 1..=rows.end];
+        offsets[rows].iter().zip(ends).map(|(start, end)| start > end)
+    });
     if let Some(row) = back {
         return Err(Error::Offsets {
             row,
@@ -49,7 +53,7 @@ pub fn pattern<I: Index, O: Index>(
             reason: "the last offset must equal the number of entries",
         });
     }
-    if let Some(position) = first(indices.len(), |k| indices[k].to_usize() >= nminor) {
+    if let Some(position) = not_below(nminor, indices) {
         let row = offsets.partition_point(|o| o.to_usize() <= position) - 1;
         let value = indices[position].to_usize() as u64;
         return Err(Error::Index { row, position, value, bound: nminor });
@@ -62,7 +66,7 @@ pub fn pattern<I: Index, O: Index>(
 /// # Errors
 /// [`Error::Index`] with the position in place of the row.
 pub fn indices<I: Index>(bound: usize, indices: &[I]) -> Result<()> {
-    match first(indices.len(), |k| indices[k].to_usize() >= bound) {
+    match not_below(bound, indices) {
         None => Ok(()),
         Some(position) => Err(Error::Index {
             row: position,
@@ -81,16 +85,27 @@ pub fn length(what: &'static str, expected: usize, found: usize) -> Result<()> {
     if expected == found { Ok(()) } else { Err(Error::Length { what, expected, found }) }
 }
 
-fn first(len: usize, wrong: impl Fn(usize) -> bool + Sync) -> Option<usize> {
-    // First a branch-free scan for any fault: usually there is none.
-    let scan = |range: std::ops::Range<usize>| range.fold(false, |any, k| any | wrong(k));
+/// The first index that is not below `bound`.
+fn not_below<I: Index>(bound: usize, indices: &[I]) -> Option<usize> {
+    // Compared in their own type, of which a register holds most. All are below a bound that it does not have.
+    let bound = I::try_from_usize(bound, "a bound").ok()?;
+    first(indices.len(), |range| indices[range].iter().map(move |index| *index >= bound))
+}
+
+/// The first of `len` positions that is wrong, as `wrong` says of each of a range.
+fn first<W: Iterator<Item = bool>>(
+    len: usize,
+    wrong: impl Fn(Range<usize>) -> W + Sync,
+) -> Option<usize> {
     let chunks = len.div_ceil(PARALLEL);
     let range = |c: usize| c * PARALLEL..len.min((c + 1) * PARALLEL);
     let chunk = AtomicUsize::new(chunks);
     parallel::each(chunks, |c| {
-        if c < chunk.load(Ordering::Relaxed) && scan(range(c)) {
+        // A scan for any fault, without branches: usually there is none.
+        if c < chunk.load(Ordering::Relaxed) && wrong(range(c)).fold(false, |any, one| any | one) {
             chunk.fetch_min(c, Ordering::Relaxed);
         }
     });
-    range(chunk.into_inner()).find(|&k| wrong(k))
+    let chunk = Some(chunk.into_inner()).filter(|chunk| *chunk < chunks)?;
+    wrong(range(chunk)).position(|one| one).map(|k| range(chunk).start + k)
 }

@@ -1,6 +1,6 @@
 //! Attention over the nonzeros of a pattern, and its gradients.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use gustav::cuda::DeviceBuffer;
 use gustav::{
@@ -17,6 +17,7 @@ use crate::element::Element;
 use crate::error::Fault;
 use crate::pattern::{AnyPattern, AnyRef, Extents, Pattern, with_indices};
 use crate::place::{Given, Gpu, OnGpu, Place};
+use crate::shared::Shared;
 
 /// A vector of values of nonzeros and heads, and the name of their order.
 type Values<'py> = (Bound<'py, PyAny>, String);
@@ -301,7 +302,7 @@ impl<T: CpuScalar> AnyPlan for Typed<T> {
 /// order: `shared` by the heads, `head_major` or `nonzero_major`.
 #[pyclass(frozen, module = "gustav._gustav")]
 pub struct AttentionPlan {
-    plan: Arc<Mutex<OnGpu<Box<dyn AnyPlan>>>>,
+    plan: Arc<Shared<OnGpu<Box<dyn AnyPlan>>>>,
     arrays: Extents,
     gpu: Option<u32>,
     /// Multiplications of the product; its gradients have more.
@@ -331,10 +332,10 @@ impl AttentionPlan {
         let size = pattern.nnz().saturating_mul(terms);
         let (widths, of_plan) = ((columns, value_columns), device.clone());
         let plan: Box<dyn AnyPlan> = with_scalar!(dtype, |T| {
-            let typed = || Typed::<T>::new(pattern, heads, widths, of_plan);
-            Box::new(place.run(py, &device, typed)?)
+            let typed = move || Typed::<T>::new(pattern, heads, widths, of_plan);
+            Box::new(place.run_long(py, size, &device, typed)?)
         });
-        let plan = Arc::new(Mutex::new(OnGpu::new(&device, plan)));
+        let plan = Arc::new(Shared::new(OnGpu::new(&device, plan)));
         Ok(AttentionPlan { plan, arrays, gpu, size })
     }
 

@@ -1,6 +1,6 @@
 //! Sparse × sparse on a GPU.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use gustav::cuda::{self, DeviceBuffer, DeviceCsr, DevicePattern, SpgemmCall};
 use gustav::{CpuScalar, Device, Index, Scalar, with_scalar};
@@ -14,6 +14,7 @@ use crate::error::Fault;
 use crate::pattern::{AnyPattern, Pattern, Source};
 use crate::place::{Given, Gpu, OnGpu, Place};
 use crate::scale::Factors;
+use crate::shared::Shared;
 use crate::spgemm::{Options, other_indices};
 use crate::spmm::UNPLANNED;
 
@@ -200,7 +201,7 @@ pub fn spgemm_on_gpu(
 /// A product of two patterns on a GPU, whose result has one pattern in every execution.
 #[pyclass(frozen, module = "gustav._gustav")]
 pub struct DeviceSpgemmPlan {
-    plan: Arc<Mutex<OnGpu<Box<dyn AnyPlan>>>>,
+    plan: Arc<Shared<OnGpu<Box<dyn AnyPlan>>>>,
     gpu: Option<u32>,
 }
 
@@ -230,7 +231,7 @@ impl DeviceSpgemmPlan {
             let mask = mask.as_ref().map(|mask| mask.on_gpu(gpu)).transpose()?;
             planned::<T>(&a, &b, mask.as_ref(), calls, &options, &gpu.device)
         }))?;
-        let plan = Arc::new(Mutex::new(OnGpu::new(&gpu.device, plan)));
+        let plan = Arc::new(Shared::new(OnGpu::new(&gpu.device, plan)));
         Ok(DeviceSpgemmPlan { plan, gpu: Some(gpu.ordinal) })
     }
 

@@ -5,6 +5,7 @@ use std::ffi::{CStr, c_void};
 use pyo3::exceptions::{PyBufferError, PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
+use pyo3::sync::critical_section::with_critical_section;
 use pyo3::types::{PyCapsule, PyDict};
 
 use crate::array::{Array, dimensions};
@@ -139,8 +140,12 @@ fn gpu(name: &str, (kind, id): (i32, i32)) -> PyResult<Option<u32>> {
     }
 }
 
-/// Takes the tensor out of a capsule.
+/// Takes the tensor out of a capsule, which no other thread does meanwhile.
 fn read(name: &'static str, capsule: &Bound<'_, PyCapsule>) -> PyResult<Array> {
+    with_critical_section(capsule.as_any(), || read_locked(name, capsule))
+}
+
+fn read_locked(name: &'static str, capsule: &Bound<'_, PyCapsule>) -> PyResult<Array> {
     let wrong = |why: &str| PyValueError::new_err(format!("{name}: {why}"));
     let (tensor, readonly, deleter, name_of_capsule, used): (&Tensor, _, _, &CStr, &CStr) =
         if capsule.is_valid_checked(Some(PLAIN)) {
@@ -185,7 +190,7 @@ fn read(name: &'static str, capsule: &Bound<'_, PyCapsule>) -> PyResult<Array> {
     let (dimensions, shape, strides) = dimensions(name, &shape, strides.as_deref(), bytes)?;
     let data = tensor.data.cast::<u8>().wrapping_add(tensor.byte_offset as usize);
     let managed = capsule.pointer_checked(Some(name_of_capsule))?.as_ptr();
-    // SAFETY: the interpreter is held, and names of DLPack's capsules are said to be changed so.
+    // SAFETY: the interpreter is attached, and names of DLPack's capsules are said to be changed so.
     if unsafe { pyo3::ffi::PyCapsule_SetName(capsule.as_ptr(), used.as_ptr()) } != 0 {
         return Err(PyErr::fetch(capsule.py()));
     }

@@ -14,6 +14,9 @@ use crate::pattern::{AnyRef, Source, with_indices};
 use crate::place::Place;
 use crate::threads;
 
+// How long a file takes, its size does not say: it may be a pipe, or on another machine.
+const UNKNOWN: usize = usize::MAX;
+
 type Arrays = (Block, Block, Block, (usize, usize));
 
 /// Row offsets, column indices, values and shape of the matrix in a file, as `dtype` or in the type that
@@ -23,19 +26,17 @@ type Arrays = (Block, Block, Block, (usize, usize));
 pub fn read(py: Python<'_>, path: PathBuf, dtype: Option<&str>) -> PyResult<Arrays> {
     let dtype = dtype.map(|name| Element::named(name).value("dtype")).transpose()?;
     let device = threads::device(None)?;
-    detached(py, move || {
-        device.threads().run(|| {
-            let header = io::read_header(&path)?;
-            let suits = match header.field {
-                io::Field::Integer => DType::I64,
-                io::Field::Real | io::Field::Pattern => DType::F64,
-            };
-            let options = ReadOptions::default();
-            let most = header.rows.max(header.cols).max(header.entries.saturating_mul(2));
-            with_scalar!(dtype.unwrap_or(suits), |T| match i32::try_from(most) {
-                Ok(_) => arrays(io::read_csr::<T, u32, u32>(&path, &options)?),
-                Err(_) => arrays(io::read_csr::<T, u64, u64>(&path, &options)?),
-            })
+    Place::Host.run_long(py, UNKNOWN, &device, move || {
+        let header = io::read_header(&path)?;
+        let suits = match header.field {
+            io::Field::Integer => DType::I64,
+            io::Field::Real | io::Field::Pattern => DType::F64,
+        };
+        let options = ReadOptions::default();
+        let most = header.rows.max(header.cols).max(header.entries.saturating_mul(2));
+        with_scalar!(dtype.unwrap_or(suits), |T| match i32::try_from(most) {
+            Ok(_) => arrays(io::read_csr::<T, u32, u32>(&path, &options)?),
+            Err(_) => arrays(io::read_csr::<T, u64, u64>(&path, &options)?),
         })
     })
 }
@@ -58,12 +59,12 @@ pub fn write(
     let values = Array::vector("values", values, &Place::Host)?;
     let dtype = values.element.value("values")?;
     let device = threads::device(None)?;
-    with_scalar!(dtype, |T| detached(py, move || device.threads().run(|| {
+    with_scalar!(dtype, |T| Place::Host.run_long(py, UNKNOWN, &device, move || {
         with_indices!(AnyRef, source.pattern()?, |p| {
             let a = p.view().with_values(values.slice::<T>()?)?;
             Ok(io::write_csr(&path, a, &WriteOptions::default())?)
         })
-    })))
+    }))
 }
 
 /// Name, whether products run there, and what it is or lacks, of every device.

@@ -20,6 +20,7 @@ mod pattern;
 mod place;
 mod scale;
 mod sddmm;
+mod shared;
 mod softmax;
 mod spgemm;
 mod spmm;

@@ -77,9 +77,10 @@ pub fn array(name: &'static str, object: &Bound<'_, PyAny>) -> PyResult<Option<A
 /// Reads an instance of `numpy.ndarray`.
 fn read(name: &'static str, object: &Bound<'_, PyAny>) -> PyResult<Array> {
     let array = object.as_ptr().cast::<ArrayObject>();
-    // SAFETY: the object is an instance of `ndarray`, whose head this is, see `array_type`; the
-    // interpreter is attached, so that nobody changes it meanwhile. Shape and strides have as many
-    // elements as there are dimensions.
+    // SAFETY: the object is an instance of `ndarray`, whose head this is, see `array_type`. Nobody changes it
+    // meanwhile: the interpreter is attached, and where it has no lock of its own, NumPy leaves it to programs not to
+    // change the shape of an array that another thread uses. Shape and strides have as many elements as there are
+    // dimensions.
     let (data, flags, descr, shape, strides) = unsafe {
         let ArrayObject { data, dimensions, shape, strides, descr, flags, .. } = &*array;
         let count = usize::try_from(*dimensions).unwrap_or(0);

@@ -1,17 +1,19 @@
 //! Patterns: of arrays of Python in place, and owned ones.
 
 use std::ops::Range;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use gustav::{Error, Index, Pattern as Owned, PatternRef, PatternView};
 use pyo3::exceptions::{PyNotImplementedError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
+use crate::arguments;
 use crate::array::Array;
 use crate::block::Block;
 use crate::device_pattern::AnyDevice;
 use crate::element::Element;
-use crate::error::{Fault, catch, detached};
+use crate::error::{Fault, interruptible};
 use crate::place::{Given, Gpu, Place, elsewhere};
 use crate::threads;
 
@@ -402,10 +404,13 @@ impl Pattern {
         let arrays = Arrays::new(indptr, indices, shape, &place)?;
         let device = place.device(None)?;
         let inner = match &place {
-            Place::Host => AnyPattern::Host(place.run(py, &device, move || match copy {
-                true => arrays.view()?.to_owned(),
-                false => arrays.keep(),
-            })?),
+            Place::Host => {
+                let size = arrays.indices.len();
+                AnyPattern::Host(place.run_long(py, size, &device, move || match copy {
+                    true => arrays.view()?.to_owned(),
+                    false => arrays.keep(),
+                })?)
+            }
             Place::Gpu(gpu) => {
                 gpu.refuse_capture("making a pattern", "a pattern made before the capture")?;
                 AnyPattern::Gpu(place.run(py, &device, || match copy {
@@ -492,8 +497,9 @@ impl Pattern {
         let device = threads::device(None)?;
         macro_rules! transposed {
             ($pattern:expr, $kind:ident) => {{
-                let made = detached(py, || {
-                    device.threads().run(|| $pattern.transposed().map_err(Into::into))
+                let pattern = $pattern.clone();
+                let made = Place::Host.run_long(py, pattern.nnz(), &device, move || {
+                    pattern.transposed().map_err(Into::into)
                 })?;
                 let inner = AnyPattern::Host(AnyOwned::$kind(made.pattern().clone()));
                 // SAFETY: the clone keeps the permutation, which is never written.
@@ -510,37 +516,48 @@ impl Pattern {
 
     /// Whether the columns of every row increase, none twice; in host memory.
     fn is_canonical(&self, py: Python<'_>) -> PyResult<bool> {
-        let inner = self.inner.on_host()?;
-        detached(py, || Ok(with_indices!(AnyOwned, inner, |p| p.view().is_canonical())))
+        let inner = self.inner.on_host()?.clone();
+        interruptible(py, inner.nnz(), move || {
+            Ok(with_indices!(AnyOwned, inner, |p| p.view().is_canonical()))
+        })
     }
 
     /// Whether the arrays hold the same numbers as the pattern; in host memory.
+    #[pyo3(signature = (indptr, indices, threads=None))]
     fn matches(
         &self,
         py: Python<'_>,
         indptr: &Bound<'_, PyAny>,
         indices: &Bound<'_, PyAny>,
+        #[pyo3(from_py_with = arguments::threads)] threads: Option<usize>,
     ) -> PyResult<bool> {
-        let inner = self.inner.on_host()?;
+        let inner = self.inner.on_host()?.clone();
         let offsets = Array::packed_vector("indptr", indptr, &Place::Host)?;
         let indices = Array::packed_vector("indices", indices, &Place::Host)?;
-        let same = |p: &[u8], of: &Array| -> bool {
-            let len = of.len() * of.element.bytes();
-            // An empty array may be at no address.
-            if len == 0 || p.len() != len {
-                return p.len() == len;
-            }
-            // SAFETY: as many bytes as the vector has, in host memory that its owner keeps.
-            p == unsafe { std::slice::from_raw_parts(of.data.cast_const(), len) }
-        };
-        detached(py, || {
-            catch(|| {
-                Ok(with_indices!(AnyOwned, inner, |p| {
-                    same(bytes(p.offsets()), &offsets) && same(bytes(p.indices()), &indices)
-                }))
-            })
+        let device = threads::device(threads)?;
+        interruptible(py, inner.nnz(), move || {
+            Ok(with_indices!(AnyOwned, inner, |p| {
+                same(p.offsets(), &offsets, &device)? && same(p.indices(), &indices, &device)?
+            }))
         })
     }
+}
+
+/// Whether an array has these numbers in elements of this size.
+fn same<I: Index>(numbers: &[I], array: &Array, device: &gustav::Device) -> PyResult<bool> {
+    // Enough that a thread is worth it.
+    const PART: usize = 1 << 16;
+    if array.element.bytes() != size_of::<I>() || array.len() != numbers.len() {
+        return Ok(false);
+    }
+    let (array, differ) = (array.raw_slice::<I>()?, AtomicBool::new(false));
+    device.threads().each(numbers.len().div_ceil(PART), |part| {
+        let range = part * PART..numbers.len().min((part + 1) * PART);
+        if !differ.load(Relaxed) && numbers[range.clone()] != array[range] {
+            differ.store(true, Relaxed);
+        }
+    });
+    Ok(!differ.into_inner())
 }
 
 /// Bytes of an element.

@@ -14,7 +14,7 @@ use std::ffi::c_void;
 use std::mem::ManuallyDrop;
 use std::ops::{Deref, DerefMut};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use gustav::cuda::{self, CudaDevice, KeptContext, Stream};
 use gustav::{Device, Error};
@@ -22,6 +22,7 @@ use pyo3::exceptions::{PyNotImplementedError, PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 
 use crate::error::{Fault, catch, detached, interruptible, to_python};
+use crate::shared::Shared;
 use crate::spmm::UNPLANNED;
 use crate::threads;
 
@@ -138,6 +139,26 @@ impl Place {
         }
     }
 
+    /// As [`Place::run`], for work on this many elements, which Ctrl-C ends in host memory.
+    ///
+    /// # Errors
+    /// As [`interruptible`].
+    pub fn run_long<R: Send + 'static>(
+        &self,
+        py: Python<'_>,
+        size: usize,
+        device: &Device,
+        work: impl FnOnce() -> Result<R, Fault> + Send + 'static,
+    ) -> PyResult<R> {
+        match self {
+            Place::Host => {
+                let device = device.clone();
+                interruptible(py, size, move || device.threads().run(work))
+            }
+            Place::Gpu(_) => self.run(py, device, work),
+        }
+    }
+
     /// As [`Place::of`], for a plan that is made: all that is asked of the place is its device.
     ///
     /// # Errors
@@ -157,7 +178,7 @@ impl Place {
     pub fn execute<P: Send + 'static, R: Send>(
         &self,
         py: Python<'_>,
-        plan: &Arc<Mutex<P>>,
+        plan: &Arc<Shared<P>>,
         work: impl FnOnce(&mut P) -> Result<R, Fault> + Send,
     ) -> PyResult<R> {
         detached(py, || {
@@ -165,7 +186,7 @@ impl Place {
                 if let Place::Gpu(gpu) = self {
                     gpu.stream.keep_for_capture(|| Box::new(plan.clone()))?;
                 }
-                work(&mut locked(plan))
+                plan.with(work)
             })
         })
     }
@@ -178,13 +199,13 @@ impl Place {
         &self,
         py: Python<'_>,
         size: usize,
-        plan: &Arc<Mutex<P>>,
+        plan: &Arc<Shared<P>>,
         work: impl FnOnce(&mut P) -> Result<R, Fault> + Send + 'static,
     ) -> PyResult<R> {
         match self {
             Place::Host => {
                 let plan = plan.clone();
-                interruptible(py, size, move || work(&mut locked(&plan)))
+                interruptible(py, size, move || plan.with(work))
             }
             Place::Gpu(_) => self.execute(py, plan, work),
         }
@@ -225,11 +246,6 @@ impl Place {
         let of = ordinal.map_or_else(|| "host memory".into(), |k| format!("cuda:{k}"));
         Err(elsewhere(what, &of, &self.name()))
     }
-}
-
-/// A panic leaves a plan whose workspace may hold anything, which an execution overwrites.
-fn locked<P>(plan: &Mutex<P>) -> MutexGuard<'_, P> {
-    plan.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// An operand that is not where the others are.

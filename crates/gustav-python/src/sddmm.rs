@@ -1,6 +1,6 @@
 //! Dense × dense at the nonzeros of a pattern.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use gustav::{CpuScalar, Device, Layout, PatternRef, Plans, SddmmCall, SddmmRequest, with_scalar};
 use pyo3::exceptions::PyValueError;
@@ -14,6 +14,7 @@ use crate::error::{Fault, interruptible};
 use crate::pattern::{AnyPattern, AnyRef, Extents, Pattern, Source, with_indices};
 use crate::place::{Given, OnGpu, Place};
 use crate::scale::Factors;
+use crate::shared::Shared;
 use crate::spmm::UNPLANNED;
 
 /// The arrays of one execution.
@@ -170,7 +171,7 @@ impl<T: CpuScalar> AnyPlan for Typed<T> {
 /// A product at the nonzeros of a pattern that is planned once.
 #[pyclass(frozen, module = "gustav._gustav")]
 pub struct SddmmPlan {
-    plan: Arc<Mutex<OnGpu<Box<dyn AnyPlan>>>>,
+    plan: Arc<Shared<OnGpu<Box<dyn AnyPlan>>>>,
     arrays: Extents,
     gpu: Option<u32>,
     dtype: gustav::DType,
@@ -204,7 +205,7 @@ impl SddmmPlan {
             device: of_plan,
             plans: [const { None }; 4],
         }));
-        let plan = Arc::new(Mutex::new(OnGpu::new(&device, plan)));
+        let plan = Arc::new(Shared::new(OnGpu::new(&device, plan)));
         Ok(SddmmPlan { plan, arrays, gpu, dtype })
     }
 

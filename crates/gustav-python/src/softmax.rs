@@ -1,6 +1,6 @@
 //! The softmax of values over the rows of a pattern, and its gradient.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use gustav::{CpuScalar, Device, PatternRef, Plans, SoftmaxCall, SoftmaxRequest, with_scalar};
 use pyo3::prelude::*;
@@ -11,6 +11,7 @@ use crate::element::Element;
 use crate::error::Fault;
 use crate::pattern::{AnyPattern, AnyRef, Extents, Pattern, with_indices};
 use crate::place::{Given, OnGpu, Place};
+use crate::shared::Shared;
 
 /// What a [`SoftmaxPlan`] does, whatever its type of values.
 trait AnyPlan: Send {
@@ -77,7 +78,7 @@ fn planned<T: CpuScalar>(
 /// The softmax over the rows of a pattern that is planned once; values of one head after another.
 #[pyclass(frozen, module = "gustav._gustav")]
 pub struct SoftmaxPlan {
-    plan: Arc<Mutex<OnGpu<Box<dyn AnyPlan>>>>,
+    plan: Arc<Shared<OnGpu<Box<dyn AnyPlan>>>>,
     arrays: Extents,
     gpu: Option<u32>,
 }
@@ -99,10 +100,12 @@ impl SoftmaxPlan {
         let place = Place::new(py, place)?;
         place.to_plan("the pattern", gpu)?;
         let device = place.device(None)?;
+        let (size, of_plan) = (pattern.nnz(), device.clone());
         let plan: Box<dyn AnyPlan> = with_scalar!(dtype, |T| {
-            Box::new(place.run(py, &device, || Ok(planned::<T>(&pattern, heads, &device)?))?)
+            let work = move || Ok(planned::<T>(&pattern, heads, &of_plan)?);
+            Box::new(place.run_long(py, size, &device, work)?)
         });
-        let plan = Arc::new(Mutex::new(OnGpu::new(&device, plan)));
+        let plan = Arc::new(Shared::new(OnGpu::new(&device, plan)));
         Ok(SoftmaxPlan { plan, arrays, gpu })
     }
 

@@ -1,6 +1,6 @@
 //! Sparse × sparse.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use gustav::{
     CpuScalar, Csr, CsrView, Device, Index, Pattern as Owned, Scalar, Spgemm, SpgemmCall,
@@ -17,6 +17,7 @@ use crate::error::{Fault, interruptible};
 use crate::pattern::{AnyOwned, AnyPattern, AnyRef, Pattern, Source};
 use crate::place::Place;
 use crate::scale::{Factors, semiring};
+use crate::shared::Shared;
 use crate::threads;
 
 /// How a product is computed.
@@ -163,7 +164,7 @@ impl<T: CpuScalar, I: Index, O: Index> AnyPlan for Typed<T, I, O> {
 /// A product of two patterns, whose result has one pattern in every execution.
 #[pyclass(frozen, module = "gustav._gustav")]
 pub struct SpgemmPlan {
-    plan: Arc<Mutex<Box<dyn AnyPlan>>>,
+    plan: Arc<Shared<Box<dyn AnyPlan>>>,
     size: usize,
 }
 
@@ -208,7 +209,7 @@ impl SpgemmPlan {
                 };
                 Ok(plan)
             })))?;
-        Ok(SpgemmPlan { plan: Arc::new(Mutex::new(plan)), size })
+        Ok(SpgemmPlan { plan: Arc::new(Shared::new(plan)), size })
     }
 
     /// The pattern of the result, and its values for these values of the operands.

@@ -1,6 +1,6 @@
 //! Sparse × dense.
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
 use gustav::cuda::Call;
 use gustav::{
@@ -18,6 +18,7 @@ use crate::error::{Fault, detached, interruptible};
 use crate::pattern::{AnyPattern, AnyRef, Extents, Pattern, Source, with_indices};
 use crate::place::{Given, Gpu, OnGpu, Place};
 use crate::scale::{Factors, reduction, semiring};
+use crate::shared::Shared;
 
 /// What a plan is made for, but for its layouts.
 #[derive(Clone)]
@@ -264,7 +265,7 @@ impl<T: CpuScalar> AnyPlan for Typed<T> {
 /// A product that is planned once for a pattern, and executed with any values.
 #[pyclass(frozen, module = "gustav._gustav")]
 pub struct SpmmPlan {
-    plan: Arc<Mutex<OnGpu<Box<dyn AnyPlan>>>>,
+    plan: Arc<Shared<OnGpu<Box<dyn AnyPlan>>>>,
     arrays: Extents,
     /// The number of the GPU that it is planned for.
     #[pyo3(get)]
@@ -306,17 +307,18 @@ impl SpmmPlan {
         let place = Place::new(py, place)?;
         place.to_plan("the pattern", gpu)?;
         let device = place.device(threads)?;
-        let (plan, explanation) = place.run(py, &device, || {
+        let (size, of_plan) = (pattern.nnz().saturating_mul(columns), device.clone());
+        let (plan, explanation) = place.run_long(py, size, &device, move || {
             let mut plan: Box<dyn AnyPlan> = with_scalar!(dtype, |T| Box::new(Typed::<T> {
                 wanted,
                 pattern,
-                device: device.clone(),
+                device: of_plan.clone(),
                 plans: [const { None }; 4],
             }));
             let explanation = plan.explain()?;
-            Ok((OnGpu::new(&device, plan), explanation))
+            Ok((OnGpu::new(&of_plan, plan), explanation))
         })?;
-        let plan = Arc::new(Mutex::new(plan));
+        let plan = Arc::new(Shared::new(plan));
         Ok(SpmmPlan { plan, arrays, gpu, dtype, output_rows, inner_rows, columns, explanation })
     }
 

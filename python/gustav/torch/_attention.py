@@ -9,7 +9,7 @@ from torch import Tensor
 
 from ._attention_operators import heads_first
 from ._calls import calls
-from ._functions import _cast, _expect, _expect_on, _one_type, sddmm, spmm
+from ._functions import _expect, _expect_on, _one_type, sddmm, spmm
 from ._layouts import expect_tensor
 from ._pattern import Pattern
 
@@ -40,7 +40,6 @@ def softmax(pattern: Pattern, values: Tensor) -> Tensor:
     tensor([0.5000, 0.5000, 1.0000])
     """
     _expect_on(pattern, "values", values)
-    (values,) = _cast(values)
     _expect("values", values, pattern.nnz, -1)
     if not values.is_floating_point():
         raise TypeError(f"values: {values.dtype} is not taken; floating-point types are")

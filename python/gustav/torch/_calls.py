@@ -1,7 +1,7 @@
 """Calls of the operators: past PyTorch's dispatcher where nothing there has to see them.
 
 The dispatcher reaches a kernel in Python through functions in Python, which take longer than a small product does, and
-with gradients several times as long. An eager call on plain tensors in host memory comes to the same kernel, with the same rules for
+with gradients several times as long. An eager call on plain tensors comes to the same kernel, with the same rules for
 gradients, by a function of autograd. Compilers, modes, transforms, tracers, profilers, and tensors that are more than
 their memory go by the registered operators.
 """
@@ -30,11 +30,6 @@ try:
     _MODES, _TRANSFORMS = _Key.Python, _Key.FuncTorchDynamicLayerFrontMode
     # Excluded in kernels and in inference mode, together with the keys of all devices.
     _BELOW_AUTOGRAD = _Key.AutogradOther
-    # What the dispatcher knows of tensors in host memory that are nothing but their memory.
-    _plain = []
-    for _inference in (False, True):
-        with torch.inference_mode(_inference):
-            _plain.append(_keys_of(torch.empty(0, device="cpu")))
     _is_asked = True
 except AttributeError:
     # A version of PyTorch without one of these names, which are its own.
@@ -45,6 +40,24 @@ _TENSORS = (torch.Tensor, torch.nn.Parameter)
 _NUMBERS = (int, bool, float, str, type(None))
 
 _STRAIGHT, _WITH_GRADIENTS, _BY_DISPATCHER = range(3)
+
+
+class _PlainKeys(dict[bool, list[Any]]):
+    """What the dispatcher knows of tensors that are nothing but their memory: in that of a GPU, or in host memory.
+
+    It is asked when the first such tensor is seen: asking before would use CUDA.
+    """
+
+    def __missing__(self, on_gpu: bool) -> list[Any]:
+        found = []
+        for inference in (False, True):
+            with torch.inference_mode(inference):
+                found.append(_keys_of(torch.empty(0, device="cuda" if on_gpu else "cpu")))
+        self[on_gpu] = found
+        return found
+
+
+_plain = _PlainKeys()
 
 
 def _way(arguments: tuple[Any, ...]) -> int:
@@ -64,7 +77,8 @@ def _way(arguments: tuple[Any, ...]) -> int:
             continue
         if kind not in _TENSORS:
             return _BY_DISPATCHER
-        if not argument.is_cpu or _keys_of(argument) not in _plain:
+        on_gpu = argument.is_cuda
+        if not (on_gpu or argument.is_cpu) or _keys_of(argument) not in _plain[on_gpu]:
             return _BY_DISPATCHER
         requires_grad = requires_grad or argument.requires_grad
     if requires_grad and _is_grad_enabled() and not _is_excluded(_BELOW_AUTOGRAD):

@@ -198,12 +198,16 @@ def spgemm(
 
 
 def _cast(*tensors: Tensor) -> tuple[Tensor, ...]:
-    """Floating-point tensors in the type of autocast, where it is on."""
+    """Floating-point tensors in the type of autocast, where it is on; float64 stays, as in PyTorch's products."""
     device = tensors[0].device.type
     if torch.is_autocast_enabled(device):
         dtype = torch.get_autocast_dtype(device)
-        return tuple(t.to(dtype) if t.is_floating_point() else t for t in tensors)
+        return tuple(t.to(dtype) if _is_cast(t) else t for t in tensors)
     return tensors
+
+
+def _is_cast(t: Tensor) -> bool:
+    return t.is_floating_point() and t.dtype != torch.float64
 
 
 def _one_type(names: tuple[str, ...], *tensors: Tensor) -> tuple[Tensor, ...]:

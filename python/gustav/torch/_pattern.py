@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -20,6 +21,18 @@ _MOST_PLANS = 64
 # Operators take tensors and numbers; a pattern reaches them by its number, which no other ever has.
 _numbers = itertools.count(1)
 _patterns: weakref.WeakValueDictionary[int, Pattern] = weakref.WeakValueDictionary()
+
+
+def _begin_child() -> None:
+    """Drops plans that a thread of the parent may have been executing. Those on a GPU stay: a child refuses them."""
+    for pattern in list(_patterns.values()):
+        if pattern._gpu is None:
+            pattern._plans.clear()
+            pattern._masked.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_begin_child)
 
 
 def of_handle(handle: int) -> Pattern:

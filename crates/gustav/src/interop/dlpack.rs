@@ -1,7 +1,11 @@
 //! Tensors of [DLPack](https://dmlc.github.io/dlpack/latest/): its structs, and their memory in place.
 //!
 //! The structs are those of DLPack 1, named as there. [`Tensor`] and [`TensorMut`] check what a struct says
-//! of memory and read that memory as vectors and dense matrices.
+//! of memory and read that memory as vectors and dense matrices; [`GpuTensor`] that of a GPU.
+
+mod gpu;
+
+pub use gpu::GpuTensor;
 
 use std::ffi::c_void;
 use std::marker::PhantomData;
@@ -33,6 +37,8 @@ impl DLDevice {
     pub const CUDA_HOST: i32 = 3;
     /// Host memory that AMD GPUs reach.
     pub const ROCM_HOST: i32 = 11;
+    /// Memory that moves between NVIDIA GPUs and the host.
+    pub const CUDA_MANAGED: i32 = 13;
 }
 
 /// The type of a tensor's elements.
@@ -201,11 +207,17 @@ impl<'a> Tensor<'a> {
     /// # Errors
     /// [`Error::Argument`]; [`Error::Unsupported`] for the memory of a device.
     pub unsafe fn new(name: &'static str, tensor: &DLTensor) -> Result<Self> {
+        host(name, tensor.device)?;
+        // SAFETY: promised by the caller.
+        unsafe { Self::checked(name, tensor) }
+    }
+
+    /// The same, wherever the memory is.
+    unsafe fn checked(name: &'static str, tensor: &DLTensor) -> Result<Self> {
         let wrong = |found: String, expected: &str| {
             Err(Error::Argument { name, found, expected: expected.into() })
         };
-        let DLTensor { device, ndim, dtype, .. } = *tensor;
-        host(name, device)?;
+        let DLTensor { ndim, dtype, .. } = *tensor;
         if dtype.value().is_none() && dtype.index().is_none() {
             return wrong(dtype.to_string(), "float16, bfloat16, float32, float64, int32 or int64");
         }
@@ -466,17 +478,28 @@ impl Tensor<'_> {
 
 /// Refuses the memory of a device.
 fn host(name: &'static str, device: DLDevice) -> Result<()> {
-    let memory = match device.device_type {
-        DLDevice::CPU | DLDevice::CUDA_HOST | DLDevice::ROCM_HOST => return Ok(()),
-        DLDevice::CUDA => format!("the memory of cuda:{}", device.device_id),
-        kind => format!("the memory of device {} of DLPack's kind {kind}", device.device_id),
-    };
+    if is_host(device) {
+        return Ok(());
+    }
     Err(Error::Unsupported {
-        problem: format!("{name} in {memory}"),
+        problem: format!("{name} in {}", memory(device)),
         backend: "reading tensors in place".into(),
         reason: "host memory alone is read".into(),
         nearest: "a copy in host memory".into(),
     })
+}
+
+fn is_host(device: DLDevice) -> bool {
+    matches!(device.device_type, DLDevice::CPU | DLDevice::CUDA_HOST | DLDevice::ROCM_HOST)
+}
+
+/// Where a tensor is, in words.
+fn memory(device: DLDevice) -> String {
+    match device.device_type {
+        _ if is_host(device) => "host memory".into(),
+        DLDevice::CUDA => format!("the memory of cuda:{}", device.device_id),
+        kind => format!("the memory of device {} of DLPack's kind {kind}", device.device_id),
+    }
 }
 
 /// Addresses from the first byte of a tensor that is not empty to behind the last, if there are such.
