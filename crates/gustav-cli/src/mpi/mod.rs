@@ -1,6 +1,7 @@
 //! Products over the ranks of an MPI job: the verbs with `--mpi`.
 
 mod forecast;
+mod gpu;
 mod job;
 mod parts;
 mod plan;
@@ -27,7 +28,7 @@ fn communications() -> impl TypedValueParser<Value = Communication> {
 /// Options of products over ranks.
 #[derive(Args, Clone, Copy, Debug)]
 pub struct Ranked {
-    /// Multiply over all ranks of the MPI job that this is part of, each with a share of the rows, on CPUs: mpirun -n 4
+    /// Multiply over all ranks of the MPI job that this is part of, each with a share of the rows: mpirun -n 4
     /// gustav ... --mpi. An MPI is needed, such as that of pip install mpich
     #[arg(long, group = "over-ranks")]
     pub mpi: bool,

@@ -276,7 +276,19 @@ impl Described {
         };
         let mut chunked = [u64::from(on_gpu)];
         ranks.communicator().all_reduce_max(&mut chunked)?;
-        let limit = if chunked[0] > 0 { CHUNK } else { usize::MAX };
+        let limit = match chunked[0] > 0 {
+            false => usize::MAX,
+            // Whole values of every type.
+            true => CHUNK.min(ranks.communicator().message_limit()) / 8 * 8,
+        };
+        if limit == 0 {
+            return Err(Error::Unsupported {
+                problem: problem.to_string(),
+                backend: "products over ranks with GPUs".into(),
+                reason: "messages of the communicator are too short for a value".into(),
+                nearest: "one whose messages have 8 bytes".into(),
+            });
+        }
         Ok(Described { number, problem, shape, blocks, foreign, routes, limit })
     }
 

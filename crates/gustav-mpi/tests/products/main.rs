@@ -3,6 +3,7 @@
 mod common;
 mod dense;
 mod files;
+mod gpu;
 mod random;
 mod sddmm;
 mod spgemm;
