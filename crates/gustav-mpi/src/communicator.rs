@@ -117,4 +117,8 @@ pub enum Tag {
     Relayed = 4,
     /// Operands that are passed on.
     PassedOn = 5,
+    /// Values that another rank of a team multiplies.
+    Values = 6,
+    /// Rows of sums that come back for them.
+    Sums = 7,
 }

@@ -1,6 +1,7 @@
 //! SpMM over ranks: C = scale(α, op(A)·B) ⊕ scale(β, C).
 
 mod build;
+mod copies;
 mod gpu;
 mod rows;
 mod run;
@@ -22,6 +23,7 @@ use crate::volume::oblivious;
 use crate::words::{Foreign, describe};
 use crate::{Device, DistPattern, Explanation, ProductShape, Ranks, Volume};
 use build::Builder;
+pub use copies::{Replicated, ReplicatedSpmmPlan};
 pub use gpu::{Gpu, GpuSpmmPlan};
 use rows::WholeRows;
 
