@@ -8,7 +8,7 @@ use gustav::{Chooser, Error, Layout, Scalar};
 use gustav_mpi::{Device, DistDense, Gpu, Options, Partition, Ranks};
 
 use super::Ranked;
-use super::gpu::Place;
+use super::engine::Place;
 use crate::args::{AlgorithmArg, Choice, Printing};
 use crate::failure::{ERROR, Failure, Outcome, Result};
 use crate::measure::{self, Timing};
@@ -131,7 +131,11 @@ impl Job {
     pub fn place(&self, choice: &Choice, ranked: Ranked) -> Result<(Place, usize)> {
         let Some(name) = choice.device.strip_prefix("cuda") else {
             let (device, threads) = self.device(choice, ranked)?;
-            return Ok((Place::Cpu(device), threads));
+            let place = match ranked.copies {
+                Some(copies) => Place::Team(Replicated::new(device, copies)),
+                None => Place::Cpu(device),
+            };
+            return Ok((place, threads));
         };
         let position = self.ranks.hosts()?.position(self.ranks.rank());
         let gpu = || {
@@ -140,6 +144,7 @@ impl Job {
                 ("algorithm", !matches!(choice.algorithm, AlgorithmArg::Auto)),
                 ("choose", choice.choose.is_some()),
                 ("threads", choice.threads.is_some()),
+                ("copies", ranked.copies.is_some()),
             ];
             if let Some((option, _)) = given.iter().find(|(_, given)| *given) {
                 return Err(Failure::Request(format!(

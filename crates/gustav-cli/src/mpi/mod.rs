@@ -1,7 +1,7 @@
 //! Products over the ranks of an MPI job: the verbs with `--mpi`.
 
+mod engine;
 mod forecast;
-mod gpu;
 mod job;
 mod parts;
 mod plan;
@@ -35,4 +35,8 @@ pub struct Ranked {
     /// What ranks send each other, with --mpi (spmm, spmv; whatever needs the fewest bytes unless given)
     #[arg(long, value_name = "WHAT", requires = "over-ranks", value_parser = communications())]
     pub communication: Option<Communication>,
+    /// Multiply in teams of so many ranks, to each of which a row of B goes once, with --mpi on CPUs (spmm, spmv); a
+    /// divisor of the number of ranks
+    #[arg(long, value_name = "C", requires = "mpi")]
+    pub copies: Option<usize>,
 }

@@ -4,7 +4,7 @@ use gustav::{Index, Operation, Problem};
 use gustav_mpi::{DistScalar, Explanation, SddmmPlan, SpgemmPlan};
 use serde::Serialize;
 
-use super::gpu::Engine;
+use super::engine::Engine;
 use super::job::{self, Job};
 use super::parts::read;
 use super::report::Sent;

@@ -8,7 +8,7 @@ use gustav_mpi::{DistDense, DistScalar};
 use gustav_testkit::oracle;
 
 use super::Ranked;
-use super::gpu::Engine;
+use super::engine::Engine;
 use super::job::{self, Job};
 use super::parts::{Operand, read};
 use super::report::{Finished, look};

@@ -1,9 +1,10 @@
-//! Products with a dense matrix or a vector, planned on a rank's CPU or its GPU.
+//! Products with a dense matrix or a vector, planned on a rank's CPU, alone or in a team, or on its GPU.
 
 use gustav::cuda::{CudaDevice, DeviceBuffer, DeviceDense};
 use gustav::{Dense, Index, Problem, Scale};
 use gustav_mpi::{
-    Device, DistCsr, DistPattern, DistScalar, Explanation, Gpu, GpuSpmmPlan, SpmmPlan,
+    Device, DistCsr, DistPattern, DistScalar, Explanation, Gpu, GpuSpmmPlan, Replicated,
+    ReplicatedSpmmPlan, SpmmPlan,
 };
 
 use crate::failure::Result;
@@ -12,6 +13,8 @@ use crate::failure::Result;
 pub enum Place {
     /// On its CPU.
     Cpu(Device),
+    /// On its CPU, in a team of ranks.
+    Team(Replicated),
     /// On its GPU.
     Gpu(Gpu),
 }
@@ -20,6 +23,8 @@ pub enum Place {
 pub enum Engine<T: DistScalar> {
     /// On the CPU.
     Cpu(SpmmPlan<T>),
+    /// On the CPU, in a team of ranks.
+    Team(Box<ReplicatedSpmmPlan<T>>),
     /// On a GPU.
     Gpu(Box<OnGpu<T>>),
 }
@@ -50,6 +55,9 @@ impl<T: DistScalar> Engine<T> {
     ) -> Result<Self> {
         Ok(match place {
             Place::Cpu(device) => Engine::Cpu(SpmmPlan::new(pattern, problem, device)?),
+            Place::Team(device) => {
+                Engine::Team(Box::new(ReplicatedSpmmPlan::new(pattern, problem, device)?))
+            }
             Place::Gpu(gpu) => Engine::Gpu(Box::new(OnGpu {
                 plan: GpuSpmmPlan::new(pattern, problem, gpu)?,
                 device: gpu.device().clone(),
@@ -62,6 +70,7 @@ impl<T: DistScalar> Engine<T> {
     pub fn explain(&self) -> &Explanation {
         match self {
             Engine::Cpu(plan) => plan.explain(),
+            Engine::Team(plan) => plan.explain(),
             Engine::Gpu(on) => on.plan.explain(),
         }
     }
@@ -100,13 +109,12 @@ impl<T: DistScalar> Engine<T> {
         (c, before): (&mut Dense<T>, Option<&Dense<T>>),
         scale: Scale<T::Accum>,
     ) -> Result<()> {
+        if let (Some(before), Engine::Cpu(_) | Engine::Team(_)) = (before, &*self) {
+            c.data_mut().copy_from_slice(before.data());
+        }
         match self {
-            Engine::Cpu(plan) => {
-                if let Some(before) = before {
-                    c.data_mut().copy_from_slice(before.data());
-                }
-                Ok(plan.execute(a, b, c, scale)?)
-            }
+            Engine::Cpu(plan) => Ok(plan.execute(a, b, c, scale)?),
+            Engine::Team(plan) => Ok(plan.execute(a, b, c, scale)?),
             Engine::Gpu(on) => {
                 let OnGpu { plan, operands: Some(operands), device } = &mut **on else {
                     return Ok(());
@@ -130,7 +138,7 @@ impl<T: DistScalar> Engine<T> {
                 Some(operands) => Ok(operands.c.data().read(c.data_mut())?),
                 None => Ok(()),
             },
-            Engine::Cpu(_) => Ok(()),
+            Engine::Cpu(_) | Engine::Team(_) => Ok(()),
         }
     }
 }
