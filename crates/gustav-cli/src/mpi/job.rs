@@ -52,7 +52,8 @@ pub fn run(
         Ok(outcome) => return Ok(outcome),
         Err(failure) => failure,
     };
-    if let Failure::Library(Error::Communication { .. }) = failure {
+    // Of these, the others may not know.
+    if let Failure::Library(Error::Communication { .. } | Error::Device { .. }) = failure {
         failure.report();
         // The others may wait for this rank.
         job.ranks.communicator().abort(i32::from(ERROR));

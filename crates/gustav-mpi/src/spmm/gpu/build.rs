@@ -1,7 +1,7 @@
 //! Making a plan, once the ranks have described their blocks to each other.
 
 use gustav_core::{Error, Index, Layout, Operation, Problem, Result};
-use gustav_cuda::{Device, DeviceBuffer, DevicePattern, Options, RowList};
+use gustav_cuda::{Device, DeviceBuffer, DeviceDense, DevicePattern, Options, RowList};
 
 use super::super::build::{Builder, Messages};
 use super::super::{Described, Peer as Wired};
@@ -62,7 +62,7 @@ pub(super) fn build<T: DistScalar, I: Index, O: Index>(
         }
         let at = (q, peers.len());
         let wired = builder.peer::<T, Product<T>>(at, crossing, &mut messages, &plan)?;
-        peers.push(peer(wired, &list)?);
+        peers.push(peer(device, n, wired, &list)?);
     }
     let Messages { mut exchange, incoming, .. } = messages;
     counted.add_messages(&exchange, rank, hosts);
@@ -70,6 +70,8 @@ pub(super) fn build<T: DistScalar, I: Index, O: Index>(
     let direct = ranks.communicator().takes_device_memory() && passed.is_empty();
     let staging = Staging::new(device, &mut exchange, direct)?;
 
+    let partial = peers.iter().filter_map(|p| p.received.as_ref()?.rows.as_ref());
+    let partial = partial.map(|(_, rows)| rows.data().bytes()).sum::<usize>();
     let held =
         peers.iter().flat_map(Peer::products).chain([&own]).map(Product::bytes).sum::<usize>();
     let explanation = Explanation {
@@ -79,7 +81,7 @@ pub(super) fn build<T: DistScalar, I: Index, O: Index>(
         volume: Volume::default(),
         order: pattern.order().copied(),
         choice: unconfigured(own.plan.choice()),
-        workspace_bytes: held + staging.bytes() + exchange.bytes(),
+        workspace_bytes: held + partial + staging.bytes() + exchange.bytes(),
     };
     let plan = GpuSpmmPlan {
         ranks: ranks.clone(),
@@ -105,6 +107,8 @@ pub(super) fn build<T: DistScalar, I: Index, O: Index>(
 
 /// The lists of what passes between this rank and another.
 fn peer<T: DistScalar>(
+    device: &Device,
+    n: usize,
     wired: Wired<Product<T>>,
     list: &dyn Fn(&[u32]) -> Result<RowList<T>>,
 ) -> Result<Peer<T>> {
@@ -115,7 +119,11 @@ fn peer<T: DistScalar>(
         Ok::<_, Error>(Send { message: send.message, rows, values })
     });
     let received = received.map(|received| {
-        let rows = received.rows.map(|rows| list(&rows)).transpose()?;
+        let rows = received.rows.map(|rows| {
+            let partial = DeviceDense::zeros(device, rows.len(), n, Layout::RowMajor)?;
+            Ok::<_, Error>((list(&rows)?, partial))
+        });
+        let rows = rows.transpose()?;
         let (product, of_b) = (received.product, received.of_b);
         Ok::<_, Error>(Received { product, of_b, rows, values_come: received.values_come })
     });

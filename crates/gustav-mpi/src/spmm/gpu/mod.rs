@@ -120,8 +120,8 @@ struct Peer<T: DistScalar> {
 struct Received<T: DistScalar> {
     product: Product<T>,
     of_b: Section,
-    /// Rows of C that it adds to; `None` for all of them, to which it adds directly.
-    rows: Option<RowList<T>>,
+    /// Rows of C that it adds to, and memory for as many; `None` for all of them, to which it adds directly.
+    rows: Option<(RowList<T>, DeviceDense<T>)>,
     values_come: bool,
 }
 

@@ -194,11 +194,11 @@ impl<T: DistScalar> Running<'_, T> {
         };
         let values = come.as_ref().unwrap_or(self.values);
         let call = Call::new().on(self.stream);
-        let Some(rows) = rows else {
+        let Some((rows, partial)) = rows else {
             let call = Call::from(Scale::new().alpha(self.alpha).beta(self.one)).on(self.stream);
             return product.execute(values, &b, c, call, self.stream);
         };
-        let partial = product.execute_new(values, &b, call, self.stream)?;
+        product.execute(values, &b, partial, call, self.stream)?;
         rows.add(partial.data(), c, Some(self.alpha), self.stream)
     }
 
@@ -213,21 +213,6 @@ impl<T: DistScalar> Running<'_, T> {
 }
 
 impl<T: DistScalar> Product<T> {
-    /// The values in the order of its nonzeros.
-    fn values<'v>(
-        gathered: &'v mut Option<(gustav_cuda::RowList<T>, DeviceBuffer<T>)>,
-        values: &'v DeviceBuffer<T>,
-        stream: &Stream,
-    ) -> Result<&'v DeviceBuffer<T>> {
-        match gathered {
-            None => Ok(values),
-            Some((list, to)) => {
-                list.pack_values(values, to, 0, stream)?;
-                Ok(to)
-            }
-        }
-    }
-
     fn execute(
         &mut self,
         values: &DeviceBuffer<T>,
@@ -236,18 +221,10 @@ impl<T: DistScalar> Product<T> {
         call: Call<'_, T>,
         stream: &Stream,
     ) -> Result<()> {
-        let values = Self::values(&mut self.gathered, values, stream)?;
-        self.plan.execute(values, b, c, call)
-    }
-
-    fn execute_new(
-        &mut self,
-        values: &DeviceBuffer<T>,
-        b: &DeviceDense<T>,
-        call: Call<'_, T>,
-        stream: &Stream,
-    ) -> Result<DeviceDense<T>> {
-        let values = Self::values(&mut self.gathered, values, stream)?;
-        self.plan.execute_new(values, b, call)
+        let Some((list, gathered)) = &mut self.gathered else {
+            return self.plan.execute(values, b, c, call);
+        };
+        list.pack_values(values, gathered, 0, stream)?;
+        self.plan.execute(&*gathered, b, c, call)
     }
 }
