@@ -145,7 +145,7 @@ pub struct Choice {
     #[arg(long, value_name = "NAME", value_parser = orders())]
     pub order: Option<Order>,
     /// Where to compute: cpu, cuda:K, or auto, which is the CPU: moving matrices to a GPU and back
-    /// takes longer than it gains on one product
+    /// takes longer than it gains on one product; with --mpi also cuda, a GPU for each rank of a host
     #[arg(long, default_value = "auto")]
     pub device: String,
     /// Number of threads, one per core unless given

@@ -10,7 +10,7 @@ use gustav_core::{DType, Extremum, IndexType, Layout, Semiring};
 use crate::jit::{Compiler, Nvrtc, Request};
 use crate::launch::probe;
 use crate::matrix::layout::Transpose;
-use crate::matrix::{Entries, columns, compress, gather, scan, transpose, validate};
+use crate::matrix::{Entries, columns, compress, gather, rows, scan, transpose, validate};
 use crate::papers::flattened::{MergePath, NonzeroSplit};
 use crate::papers::spmm::padded::Format;
 use crate::papers::spmm::{
@@ -474,6 +474,7 @@ fn requests() -> Vec<(usize, Request)> {
     requests.push((1, gather::request(DType::F64, IndexType::U64, false)));
     for (i, dtype) in TYPES.into_iter().enumerate() {
         for (j, semiring) in Semiring::ALL.into_iter().enumerate() {
+            requests.push((i + j, rows::request(dtype, semiring)));
             let config = spmv::row_split::Config { lanes: 1 << ((i + j) % 6), threads: 128 };
             let index = |number: usize| [IndexType::U32, IndexType::U64][number % 2];
             let types = (index(i + j), index(j));

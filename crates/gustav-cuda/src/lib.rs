@@ -30,7 +30,7 @@ pub use device::{
     memory, pinned, profile, stream,
 };
 pub use launch::{Probe, probe};
-pub use matrix::{DeviceCsr, DeviceDense, DevicePattern, DeviceValues, Entries};
+pub use matrix::{DeviceCsr, DeviceDense, DevicePattern, DeviceValues, Entries, RowList};
 pub use product::catalog::Entry;
 pub use product::{Call, DeviceWinners, DeviceWinnersMut, SddmmCall, SpgemmCall, catalog};
 pub use sddmm::SddmmPlan;

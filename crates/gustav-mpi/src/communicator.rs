@@ -64,25 +64,31 @@ pub unsafe trait Communicator: Send + Sync {
     /// As all calls.
     fn barrier(&self) -> Result<()>;
 
+    /// Whether messages may be in memory of a CUDA device.
+    fn takes_device_memory(&self) -> bool {
+        false
+    }
+
     /// Starts to send `bytes`, no more than [`message_limit`](Communicator::message_limit), to `peer`.
     ///
     /// # Safety
-    /// The bytes stay where they are, and nobody writes them, until [`wait_any`](Communicator::wait_any) returns the
+    /// The bytes are initialised, and in memory of the host unless
+    /// [`takes_device_memory`](Communicator::takes_device_memory) says otherwise. They stay where they are, and nobody writes them, until [`wait_any`](Communicator::wait_any) returns the
     /// request, or for ever.
     ///
     /// # Errors
     /// As all calls.
-    unsafe fn start_send(&self, bytes: &[u8], peer: usize, tag: Tag) -> Result<Request>;
+    unsafe fn start_send(&self, bytes: *const [u8], peer: usize, tag: Tag) -> Result<Request>;
 
     /// Starts to receive a message of just as many bytes from `peer`.
     ///
     /// # Safety
-    /// Nobody reads or writes the bytes, and they stay where they are, until [`wait_any`](Communicator::wait_any)
+    /// As of a send, where the bytes are; nobody reads or writes them, and they stay where they are, until [`wait_any`](Communicator::wait_any)
     /// returns the request, or for ever.
     ///
     /// # Errors
     /// As all calls.
-    unsafe fn start_receive(&self, bytes: &mut [u8], peer: usize, tag: Tag) -> Result<Request>;
+    unsafe fn start_receive(&self, bytes: *mut [u8], peer: usize, tag: Tag) -> Result<Request>;
 
     /// Waits until one of `requests` is done, at least one, and returns its position among them.
     ///
@@ -111,4 +117,8 @@ pub enum Tag {
     Relayed = 4,
     /// Operands that are passed on.
     PassedOn = 5,
+    /// Values that another rank of a team multiplies.
+    Values = 6,
+    /// Rows of sums that come back for them.
+    Sums = 7,
 }

@@ -3,7 +3,6 @@
 use std::fmt::Display;
 
 use gustav_core::{Operation, Problem};
-use gustav_cpu::Config;
 use gustav_plan::Choice;
 
 use crate::{Communication, Ordered, Volume};
@@ -21,10 +20,15 @@ pub struct Explanation {
     pub volume: Volume,
     /// The order that the rows were brought into, if they were.
     pub order: Option<Ordered>,
-    /// Algorithm, configuration and reason for this rank's own block.
-    pub choice: Choice<Config>,
+    /// Algorithm and reason for most of what this rank multiplies.
+    pub choice: Choice<()>,
     /// Bytes that the plan holds on this rank.
     pub workspace_bytes: usize,
+}
+
+/// A choice without its configuration, which is of a device.
+pub(crate) fn unconfigured<C>(choice: &Choice<C>) -> Choice<()> {
+    Choice { algorithm: choice.algorithm, config: (), reason: choice.reason.clone() }
 }
 
 /// What the expected share of communication is computed with: one rank's, as if all communicate at once and nothing is
@@ -124,7 +128,7 @@ impl Display for Explanation {
         )?;
         writeln!(
             f,
-            "algorithm  {} for this rank's own block: {}",
+            "algorithm  {} for most of this rank's nonzeros: {}",
             choice.algorithm, choice.reason
         )?;
         write!(f, "workspace  {workspace_bytes} bytes on this rank")

@@ -47,6 +47,11 @@ impl Hosts {
         &self.of
     }
 
+    /// The number of ranks before `rank` on its host.
+    pub fn position(&self, rank: usize) -> usize {
+        (0..rank).filter(|other| !self.differ(*other, rank)).count()
+    }
+
     /// Whether the ranks are on different hosts. A rank that does not exist is on none.
     pub fn differ(&self, a: usize, b: usize) -> bool {
         self.of.get(a) != self.of.get(b)

@@ -90,9 +90,9 @@ impl<A: CpuScalar> Product<A> {
         Ok(Product { plan, positions: positions.map(Positions::new), nnz: shape.2 })
     }
 
-    /// Values that [`Product::execute`] needs room for.
-    pub fn nnz(&self) -> usize {
-        self.nnz
+    /// Values that [`Product::execute`] needs room for; `widened` says that those given are not of the type of sums.
+    pub fn gathered(&self, widened: bool) -> usize {
+        if widened || self.positions.is_some() { self.nnz } else { 0 }
     }
 
     /// Bytes that it holds.
@@ -185,6 +185,23 @@ pub fn view_mut_of_sums<'v, T: Scalar>(
     unsafe { DenseViewMut::from_raw_parts(rows, columns, layout, ld, c.as_mut_ptr().cast()) }
 }
 
+/// Rows `rows` of `c`.
+pub fn rows_mut<'v, A: Scalar>(
+    c: &'v mut DenseViewMut<'_, A>,
+    rows: std::ops::Range<usize>,
+) -> Result<DenseViewMut<'v, A>> {
+    assert!(rows.start <= rows.end && rows.end <= c.nrows(), "rows of the matrix");
+    let (columns, layout, ld) = (c.ncols(), c.layout(), c.leading_dimension());
+    let step = if layout == Layout::RowMajor { ld } else { 1 };
+    // An empty matrix may have no memory behind its first row.
+    let skip = if rows.is_empty() { 0 } else { rows.start * step };
+    // SAFETY: elements of `c` at its distances, borrowed for as long; the first is one of its elements.
+    unsafe {
+        let first = c.as_mut_ptr().add(skip);
+        DenseViewMut::from_raw_parts(rows.len(), columns, layout, ld, first)
+    }
+}
+
 fn lines(layout: Layout, rows: usize, columns: usize) -> (usize, usize) {
     match layout {
         Layout::RowMajor => (rows, columns),
@@ -211,6 +228,23 @@ pub fn pack<T: Scalar>(b: &DenseView<'_, T>, rows: &[u32], to: &mut [T]) {
             }
         }
     });
+}
+
+/// Copies all rows of `b` to `to`, one after another.
+pub fn copy_all<A: Scalar>(b: &DenseView<'_, A>, to: &mut [A]) {
+    let n = b.ncols();
+    match (b.layout(), b.leading_dimension() == n, b.as_slice()) {
+        (Layout::RowMajor, true, Some(values)) => parallel::chunks_mut(to, TASK, |k, to| {
+            to.copy_from_slice(&values[k * TASK..][..to.len()]);
+        }),
+        _ if n > 0 => parallel::chunks_mut(to, n, |row, to| match b.layout() {
+            Layout::RowMajor => to.copy_from_slice(b.line(row)),
+            Layout::ColumnMajor => {
+                to.iter_mut().enumerate().for_each(|(j, to)| *to = b.get(row, j));
+            }
+        }),
+        _ => {}
+    }
 }
 
 /// c[rows[k]] = c[rows[k]] ⊕ partial row k, for every k; no row repeats.

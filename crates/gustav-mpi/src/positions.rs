@@ -10,7 +10,7 @@ const LEAST_RUN: usize = 8;
 /// Positions of values in the order in which they are gathered.
 pub enum Positions {
     /// Neighbours that stay neighbours: rows without columns of another rank follow one another.
-    Runs(Vec<Run>),
+    Runs { runs: Vec<Run>, len: usize },
     /// Any others.
     Each(Vec<usize>),
 }
@@ -28,12 +28,21 @@ impl Positions {
             return Positions::Each(each);
         }
         let runs = (0..each.len()).filter(begins);
-        Positions::Runs(runs.map(|k| Run { from: each[k], to: k }).collect())
+        let runs = runs.map(|k| Run { from: each[k], to: k }).collect();
+        Positions::Runs { runs, len: each.len() }
+    }
+
+    /// Number of positions.
+    pub fn len(&self) -> usize {
+        match self {
+            Positions::Runs { len, .. } => *len,
+            Positions::Each(each) => each.len(),
+        }
     }
 
     pub fn bytes(&self) -> usize {
         match self {
-            Positions::Runs(runs) => size_of_val(&runs[..]),
+            Positions::Runs { runs, .. } => size_of_val(&runs[..]),
             Positions::Each(each) => size_of_val(&each[..]),
         }
     }
@@ -44,7 +53,7 @@ impl Positions {
             Positions::Each(each) => {
                 parallel::each_mut(to, TASK, |k, to| *to = values[each[k]].to_accum());
             }
-            Positions::Runs(runs) => parallel::chunks_mut(to, TASK, |task, mut to| {
+            Positions::Runs { runs, .. } => parallel::chunks_mut(to, TASK, |task, mut to| {
                 let mut at = task * TASK;
                 // The run that holds the first value of the task, and those after it.
                 let first = runs.partition_point(|run| run.to <= at) - 1;
@@ -71,7 +80,7 @@ mod tests {
         let values: Vec<f32> = (0..4 * TASK).map(|k| k as f32).collect();
         let expected: Vec<f32> = each.iter().map(|p| values[*p]).collect();
         let positions = Positions::new(each);
-        assert_eq!(matches!(positions, Positions::Runs(_)), runs);
+        assert_eq!(matches!(positions, Positions::Runs { .. }), runs);
         let mut found = vec![-1.0; expected.len()];
         positions.gather(&values, &mut found);
         assert!(found == expected);

@@ -12,6 +12,7 @@ use crate::blocks::{Part, fits};
 use crate::communicator::Tag;
 use crate::device::{arguments, supports};
 use crate::exchange::Exchange;
+use crate::explain::unconfigured;
 use crate::ghosts::Ghosts;
 use crate::local::{DistScalar, Nonzeros, pack};
 use crate::volume::{Counted, oblivious};
@@ -217,7 +218,7 @@ impl<T: DistScalar> SddmmPlan<T> {
             communication: shape.communication,
             volume: Volume::default(),
             order: pattern.order().copied(),
-            choice: own.plan.choice().clone(),
+            choice: unconfigured(own.plan.choice()),
             workspace_bytes: own.bytes() + of_others.sum::<usize>() + exchange.bytes(),
         };
         let ranks = ranks.clone();

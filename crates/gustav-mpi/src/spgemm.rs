@@ -10,6 +10,7 @@ use crate::blocks::fits;
 use crate::communicator::Tag;
 use crate::device::{arguments, supports};
 use crate::exchange::{Exchange, all_to_all};
+use crate::explain::unconfigured;
 use crate::ghosts::Ghosts;
 use crate::local::DistScalar;
 use crate::volume::Counted;
@@ -186,7 +187,7 @@ impl<T: DistScalar, I: Index, O: Index> SpgemmPlan<T, I, O> {
             communication: device.communication,
             volume: Volume::default(),
             order: a.order().copied(),
-            choice: plan.choice().clone(),
+            choice: unconfigured(plan.choice()),
             workspace_bytes: plan.workspace_bytes() + held,
         };
         let patterns = [a, b].map(|p| (p.local().id(), p.local().nnz()));

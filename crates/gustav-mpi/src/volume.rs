@@ -200,6 +200,17 @@ impl Volume {
         })
     }
 
+    /// Adds what ranks send in another exchange of the same execution.
+    pub(crate) fn add(&mut self, other: &Volume) {
+        for (mine, other) in self.ranks.iter_mut().zip(&other.ranks) {
+            mine.sent_bytes += other.sent_bytes;
+            mine.received_bytes += other.received_bytes;
+            mine.sent_messages += other.sent_messages;
+        }
+        self.network_bytes += other.network_bytes;
+        self.direct_network_bytes += other.network_bytes;
+    }
+
     /// Bytes sent by all ranks.
     pub fn bytes(&self) -> u64 {
         self.ranks.iter().map(|r| r.sent_bytes).sum()

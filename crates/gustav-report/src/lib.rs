@@ -38,6 +38,7 @@ pub use analysis::{
 pub use case::{Case, Filter};
 pub use counters::{Counters, read as read_counters};
 pub use engines::{CHOOSERS, CUBLAS, CUSPARSE, CUSPARSE_BEST, UNFUSED, VENDORS, WHOLE};
+pub use figures::picture_of_ranks;
 pub use layouts::{Layouts, Mask};
 pub use machine::{Gpu, Machine};
 pub use record::{Record, Stage, Status, parse as parse_records, read as read_records};

@@ -7,8 +7,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use gustav_report::{
-    Comparison, Ratios, Record, Report, VENDORS, caches, compare, pictures, read_counters,
-    read_records, read_tuning,
+    Comparison, Ratios, Record, Report, VENDORS, caches, compare, picture_of_ranks, pictures,
+    read_counters, read_records, read_tuning,
 };
 
 /// Files of records whose names begin so, with the suites and the peers that count.
@@ -270,28 +270,43 @@ fn ranks_beside_petsc() -> String {
     out
 }
 
+/// Ways of communicating whose bytes were counted, and the matrices and numbers of ranks.
+const WAYS: [&str; 4] = ["1.5D", "rows-of-b", "partial-rows-of-c", "cheapest"];
+const FOLDERS: [(&str, &str); 3] =
+    [("corpus2", "unseen"), ("corpus", "seen"), ("generated", "generated")];
+const RANKS: [&str; 5] = ["4", "16", "64", "256", "1024"];
+
+type Row = HashMap<String, String>;
+
+/// The rows of each matrix, by way, but for matrices of which ranks need nothing of each other: there is no ratio.
+fn counted_by_matrix<'r>(
+    rows: &'r [Row],
+    folder: &str,
+    ranks: &str,
+) -> BTreeMap<&'r str, HashMap<&'r str, &'r Row>> {
+    let mut of_matrix: BTreeMap<&str, HashMap<&str, &Row>> = BTreeMap::new();
+    for row in rows.iter().filter(|r| r["folder"] == folder && r["ranks"] == ranks) {
+        of_matrix.entry(&row["matrix"]).or_default().insert(&row["communication"], row);
+    }
+    of_matrix
+        .retain(|_, m| ["cheapest", "rows-of-b"].iter().all(|way| number(m[way], "bytes") > 0.0));
+    of_matrix
+}
+
 /// Bytes of ranks that were counted, as `gustav plan --mpi-ranks` did: shares of sending all of B to all.
 fn ranks_counted() -> String {
-    const WAYS: [&str; 4] = ["1.5D", "rows-of-b", "partial-rows-of-c", "cheapest"];
     let rows = rows_of_csv("mpi-volumes.csv");
     let mut out = String::new();
     writeln!(out, "| matrices | ranks | cases | 1.5D | rows of B | partial rows of C | cheapest | to rows of B | balance | of bytes |").unwrap();
     writeln!(out, "|---|---|---|---|---|---|---|---|---|---|").unwrap();
-    for (folder, words) in [("corpus2", "unseen"), ("corpus", "seen"), ("generated", "generated")] {
-        for ranks in ["4", "16", "64", "256", "1024"] {
-            let mut of_matrix: BTreeMap<&str, HashMap<&str, &HashMap<String, String>>> =
-                BTreeMap::new();
-            for row in rows.iter().filter(|r| r["folder"] == folder && r["ranks"] == ranks) {
-                of_matrix.entry(&row["matrix"]).or_default().insert(&row["communication"], row);
-            }
-            let bytes =
-                |m: &HashMap<&str, &HashMap<String, String>>, way: &str| number(m[way], "bytes");
-            // Where ranks need nothing of each other there is no ratio.
-            of_matrix.retain(|_, m| bytes(m, "cheapest") > 0.0 && bytes(m, "rows-of-b") > 0.0);
+    for (folder, words) in FOLDERS {
+        for ranks in RANKS {
+            let of_matrix = counted_by_matrix(&rows, folder, ranks);
+            let bytes = |m: &HashMap<&str, &Row>, way: &str| number(m[way], "bytes");
             if of_matrix.is_empty() {
                 continue;
             }
-            let mean = |of: &dyn Fn(&HashMap<&str, &HashMap<String, String>>) -> f64| {
+            let mean = |of: &dyn Fn(&HashMap<&str, &Row>) -> f64| {
                 let values: Vec<_> = of_matrix.values().map(of).collect();
                 Ratios::of(&values).unwrap().geomean
             };
@@ -347,19 +362,47 @@ fn check_tables(document: &str, tables: &[(&str, String)]) {
     }
 }
 
+/// The same for the unseen matrices and the generated ones, as lines.
+#[test]
+fn the_picture_of_ranks_is_that_of_the_records() {
+    let rows = rows_of_csv("mpi-volumes.csv");
+    let mut lines = Vec::new();
+    for (folder, words) in [FOLDERS[0], FOLDERS[2]] {
+        for way in WAYS {
+            let point = |ranks: &str| {
+                let of_matrix = counted_by_matrix(&rows, folder, ranks);
+                let shares =
+                    of_matrix.values().map(|m| number(m[way], "bytes") / number(m["all"], "bytes"));
+                let shares: Vec<_> = shares.collect();
+                Some((ranks.parse().unwrap(), Ratios::of(&shares)?.geomean))
+            };
+            let points: Vec<_> = RANKS.into_iter().filter_map(point).collect();
+            assert_eq!(points.len(), RANKS.len(), "{folder} {way}");
+            lines.push((format!("{}, {words}", way.replace('-', " ")), points));
+        }
+    }
+    check_picture("docs/ranks.svg", "docs/mpi.md", &picture_of_ranks(&lines).unwrap());
+}
+
 #[test]
 fn the_picture_is_that_of_the_records() {
-    let path = root().join("docs/speed.svg");
-    let mut drawn = pictures(&records(&CPU)).unwrap();
+    let drawn = pictures(&records(&CPU)).unwrap();
     assert_eq!(drawn.len(), 1, "records of the CPU are of one place");
-    let drawn = drawn.remove(0);
+    check_picture("docs/speed.svg", "README.md", &drawn[0]);
+}
+
+fn check_picture(picture: &str, document: &str, drawn: &str) {
+    let path = root().join(picture);
     if writes() {
-        fs::write(&path, &drawn).unwrap();
+        fs::write(&path, drawn).unwrap();
     }
-    let found = fs::read_to_string(&path).expect("docs/speed.svg");
-    assert!(found == drawn, "docs/speed.svg is old: run this test with GUSTAV_WRITE_README=1");
-    let readme = fs::read_to_string(root().join("README.md")).unwrap();
-    assert!(readme.contains("](docs/speed.svg)"), "the README shows the picture");
+    let found = fs::read_to_string(&path).expect("a picture");
+    assert!(found == drawn, "{picture} is old: run this test with GUSTAV_WRITE_README=1");
+    let text = fs::read_to_string(root().join(document)).unwrap();
+    // As seen from the document.
+    let name = picture.strip_prefix("docs/").filter(|_| document.starts_with("docs/"));
+    let link = format!("]({})", name.unwrap_or(picture));
+    assert!(text.contains(&link), "{document} shows the picture");
 }
 
 #[test]

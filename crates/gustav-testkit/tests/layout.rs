@@ -14,7 +14,7 @@ const MAY_SEE: &[(&str, &[&str])] = &[
     ("gustav-cpu", &["gustav-core", "gustav-plan"]),
     ("gustav-cuda", &["gustav-core", "gustav-plan"]),
     ("gustav", &["gustav-core", "gustav-io", "gustav-plan", "gustav-cpu", "gustav-cuda"]),
-    ("gustav-mpi", &["gustav-core", "gustav-io", "gustav-plan", "gustav-cpu"]),
+    ("gustav-mpi", &["gustav-core", "gustav-io", "gustav-plan", "gustav-cpu", "gustav-cuda"]),
     ("gustav-report", &["gustav-core", "gustav-io", "gustav-plan"]),
     (
         "gustav-bench",

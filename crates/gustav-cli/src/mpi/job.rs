@@ -3,10 +3,12 @@
 
 use std::fmt::Debug;
 
+use gustav::cuda::CudaDevice;
 use gustav::{Chooser, Error, Layout, Scalar};
-use gustav_mpi::{Device, DistDense, Options, Partition, Ranks};
+use gustav_mpi::{Device, DistDense, Gpu, Options, Partition, Ranks};
 
 use super::Ranked;
+use super::engine::Place;
 use crate::args::{AlgorithmArg, Choice, Printing};
 use crate::failure::{ERROR, Failure, Outcome, Result};
 use crate::measure::{self, Timing};
@@ -50,7 +52,8 @@ pub fn run(
         Ok(outcome) => return Ok(outcome),
         Err(failure) => failure,
     };
-    if let Failure::Library(Error::Communication { .. }) = failure {
+    // Of these, the others may not know.
+    if let Failure::Library(Error::Communication { .. } | Error::Device { .. }) = failure {
         failure.report();
         // The others may wait for this rank.
         job.ranks.communicator().abort(i32::from(ERROR));
@@ -121,6 +124,49 @@ impl Job {
         Ok(all.as_chunks().0.iter().map(number).collect())
     }
 
+    /// Where this rank computes an SpMM, and the number of its threads: as [`Job::device`], or on a GPU: `cuda:K`, or with
+    /// `cuda` one for each rank of a host, if it has as many. Collective.
+    ///
+    /// # Errors
+    /// For options that products over ranks do not have.
+    pub fn place(&self, choice: &Choice, ranked: Ranked) -> Result<(Place, usize)> {
+        let Some(name) = choice.device.strip_prefix("cuda") else {
+            let (device, threads) = self.device(choice, ranked)?;
+            let place = match ranked.copies {
+                Some(copies) => Place::Team(Replicated::new(device, copies)),
+                None => Place::Cpu(device),
+            };
+            return Ok((place, threads));
+        };
+        let position = self.ranks.hosts()?.position(self.ranks.rank());
+        let gpu = || {
+            let given = [
+                ("order", choice.order.is_some()),
+                ("algorithm", !matches!(choice.algorithm, AlgorithmArg::Auto)),
+                ("choose", choice.choose.is_some()),
+                ("threads", choice.threads.is_some()),
+                ("copies", ranked.copies.is_some()),
+            ];
+            if let Some((option, _)) = given.iter().find(|(_, given)| *given) {
+                return Err(Failure::Request(format!(
+                    "{option}: ranks with GPUs have no choice, leave it out"
+                )));
+            }
+            let gpu = match (name, name.strip_prefix(':').map(str::parse)) {
+                ("", _) => Gpu::of_rank(position)?,
+                (_, Some(Ok(ordinal))) => Gpu::new(CudaDevice::cuda(ordinal)?),
+                _ => {
+                    return Err(Failure::Request(format!(
+                        "device: {} is not valid, expected cpu, cuda:K, or cuda for one of the GPUs of each rank's host",
+                        choice.device
+                    )));
+                }
+            };
+            Ok(gpu.communication(ranked.communication.unwrap_or_default()))
+        };
+        Ok((Place::Gpu(self.together(gpu())?), 1))
+    }
+
     /// The CPU with the chooser of `choice`, and the number of this rank's threads. Collective.
     ///
     /// # Errors
@@ -130,7 +176,9 @@ impl Job {
         let device = || {
             let cuda = choice.device.starts_with("cuda");
             let refused = match () {
-                () if cuda => "device: ranks multiply on CPUs, use --device cpu",
+                () if cuda => {
+                    "device: ranks compute spmm and spmv on GPUs, and this on CPUs, use --device cpu"
+                }
                 () if choice.order.is_some() => "order: it is of GPUs, leave it out",
                 () if choice.algorithm == AlgorithmArg::All => {
                     "algorithm: all is not valid with --mpi, name one or leave it to auto"

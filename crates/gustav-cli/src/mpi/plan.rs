@@ -1,9 +1,10 @@
 //! `gustav plan --mpi`.
 
 use gustav::{Index, Operation, Problem};
-use gustav_mpi::{DistScalar, Explanation, SddmmPlan, SpgemmPlan, SpmmPlan};
+use gustav_mpi::{DistScalar, Explanation, SddmmPlan, SpgemmPlan};
 use serde::Serialize;
 
+use super::engine::Engine;
 use super::job::{self, Job};
 use super::parts::read;
 use super::report::Sent;
@@ -91,9 +92,9 @@ fn explained<T: DistScalar, I: Index, O: Index>(
     job: &Job,
     args: &Plan<'_>,
 ) -> Result<(Explanation, f64)> {
-    let (device, _) = job.device(args.choice, args.ranked)?;
     let refine = |problem: Problem| args.choice.refine(problem).calls(args.calls);
     if args.operation == Operation::Spgemm {
+        let (device, _) = job.device(args.choice, args.ranked)?;
         let transpose = args.choice.transpose;
         let read =
             || Operands::<T, I, O>::choose(args.file, None, transpose, args.seed, job.printing);
@@ -111,9 +112,11 @@ fn explained<T: DistScalar, I: Index, O: Index>(
         Operation::Spmm | Operation::Spmv => {
             let problem = refine(pattern.spmm(args.columns).problem);
             let problem = Problem { operation: args.operation, ..problem };
-            Ok(SpmmPlan::<T>::new(pattern, &problem, &device)?.explain().clone())
+            let (place, _) = job.place(args.choice, args.ranked)?;
+            Ok(Engine::<T>::new(&place, pattern, &problem)?.explain().clone())
         }
         Operation::Sddmm => {
+            let (device, _) = job.device(args.choice, args.ranked)?;
             let problem = refine(pattern.sddmm(args.columns).problem);
             Ok(SddmmPlan::<T>::new(pattern, &problem, &device)?.explain().clone())
         }

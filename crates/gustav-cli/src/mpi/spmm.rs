@@ -4,9 +4,10 @@ use std::path::Path;
 
 use gustav::io::WriteOptions;
 use gustav::{Dense, Index, Layout, Operation, Scale};
-use gustav_mpi::{DistDense, DistScalar, SpmmPlan};
+use gustav_mpi::{DistDense, DistScalar};
 use gustav_testkit::oracle;
 
+use super::engine::Engine;
 use super::job::{self, Job};
 use super::parts::{Operand, read};
 use super::report::{Finished, look};
@@ -51,7 +52,7 @@ pub fn spmm(args: &Spmm<'_>) -> Result {
 
 fn multiply<T: DistScalar, I: Index, O: Index>(job: &Job, args: &Spmm<'_>) -> Result {
     let Spmm { options: Options { running, choice, .. }, layout, .. } = *args;
-    let (device, threads) = job.device(choice, args.options.ranked)?;
+    let (place, threads) = job.place(choice, args.options.ranked)?;
     let a = read::<T, I, O>(job, args.file, running.seed)?;
     let pattern = a.pattern().clone();
     let (of_b, of_c) = match choice.transpose {
@@ -91,17 +92,16 @@ fn multiply<T: DistScalar, I: Index, O: Index>(job: &Job, args: &Spmm<'_>) -> Re
 
     let zeros = DistDense::<T>::zeros(&job.ranks, of_c, columns, layout);
     let mut c = job.together(zeros.map_err(Failure::from))?;
-    let (mut plan, plan_ms) =
-        measure::once(|| Ok(SpmmPlan::<T>::new(&pattern, &problem, &device)?))?;
+    let (mut plan, plan_ms) = measure::once(|| Engine::<T>::new(&place, &pattern, &problem))?;
     let scale = Scale::new().alpha(alpha).beta(beta);
     // β = 0 must not read it.
     c.local_mut().data_mut().fill(T::from_f64(f64::NAN));
+    let first = before.as_ref().map(DistDense::local);
+    job.together(plan.upload(&a, b.local(), c.local(), first))?;
     let timing = job.repeat(running.repeat, &mut || {
-        if let Some(before) = &before {
-            c.local_mut().data_mut().copy_from_slice(before.local().data());
-        }
-        Ok(plan.execute(&a, &b, &mut c, scale)?)
+        plan.execute(&a, b.local(), (c.local_mut(), first), scale)
     })?;
+    job.together(plan.download(c.local_mut()))?;
     let look = look(job, c.local().data())?;
 
     let gathered = match running.verify || running.output.is_some() {

@@ -95,6 +95,32 @@ fn products_are_right_and_printed_once() {
 
 #[test]
 #[ignore = "needs mpiexec, as of pip install mpich"]
+fn teams_of_ranks_multiply() {
+    let folder = Folder::new();
+    for (ranks, copies) in [(2, 2), (4, 2), (4, 4)] {
+        for line in ["spmm gen:rmat:8,6 --columns 9 --beta 2", "spmv gen:uniform:300x170,5"] {
+            let line = format!("{line} --copies {copies} --verify");
+            assert_eq!(job(&folder, ranks, &line)["verified"], true, "{line}");
+        }
+    }
+    let refused = error(&folder, "-n 2 gustav spmm gen:rmat:8,6 --columns 9 --mpi --copies 3");
+    assert!(refused.contains("copies: 3"), "{refused}");
+}
+
+/// A number that no machine has, so that this holds with a driver as well.
+#[test]
+#[ignore = "needs mpiexec, as of pip install mpich"]
+fn a_missing_gpu_is_one_line() {
+    let folder = Folder::new();
+    let line = "-n 2 gustav spmm gen:rmat:8,6 --columns 9 --mpi --device cuda:1048576";
+    let missing = error(&folder, line);
+    assert!(missing.contains("no device"), "{missing}");
+    let line = "-n 2 gustav sddmm gen:rmat:8,6 --depth 9 --mpi --device cuda:0";
+    assert!(error(&folder, line).contains("use --device cpu"));
+}
+
+#[test]
+#[ignore = "needs mpiexec, as of pip install mpich"]
 fn files_are_those_of_one_rank() {
     let folder = Folder::new();
     // Integers, whose sums are the same in any order.

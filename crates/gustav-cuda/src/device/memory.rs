@@ -291,10 +291,7 @@ impl<T: bytemuck::Pod> DeviceBuffer<T> {
     /// # Errors
     /// [`Error::Length`] when there are too few, [`Error::Device`].
     pub fn read_at(&self, first: usize, values: &mut [T]) -> Result<()> {
-        if first.checked_add(values.len()).is_none_or(|end| end > self.len) {
-            let (expected, found) = (self.len, first.saturating_add(values.len()));
-            return Err(Error::Length { what: "device buffer", expected, found });
-        }
+        self.check_range(first, values.len())?;
         if values.is_empty() {
             return Ok(());
         }
@@ -304,6 +301,63 @@ impl<T: bytemuck::Pod> DeviceBuffer<T> {
         unsafe { result::memcpy_dtoh_async(values, from, stream.raw().cu_stream()) }
             .during("copying from the device")?;
         stream.synchronize()
+    }
+
+    /// Queues a copy of the values from `first` on to `values` of the host on `stream`, after the work queued on them on
+    /// other streams. Only a copy to page-locked memory runs beside other work.
+    ///
+    /// # Safety
+    /// Nobody reads, writes or frees `values`, which are initialised, before the work queued on the stream is done.
+    ///
+    /// # Errors
+    /// [`Error::Length`] when there are too few, [`Error::Device`].
+    pub unsafe fn start_read(&self, first: usize, values: *mut [T], stream: &Stream) -> Result<()> {
+        self.check_range(first, values.len())?;
+        if values.is_empty() {
+            return Ok(());
+        }
+        self.join_on(stream)?;
+        let from = self.address() + (first * size_of::<T>()) as u64;
+        // SAFETY: the values lie in the buffer; the rest is the caller's promise.
+        unsafe { result::memcpy_dtoh_async(&mut *values, from, stream.raw().cu_stream()) }
+            .during("copying from the device")
+    }
+
+    /// Queues a copy of `values` of the host to the values from `first` on, on `stream`, after the work queued on them on
+    /// other streams. Only a copy from page-locked memory runs beside other work.
+    ///
+    /// # Safety
+    /// Nobody writes or frees `values`, which are initialised, before the work queued on the stream is done.
+    ///
+    /// # Errors
+    /// As [`DeviceBuffer::start_read`].
+    pub unsafe fn start_write(
+        &mut self,
+        first: usize,
+        values: *const [T],
+        stream: &Stream,
+    ) -> Result<()> {
+        self.check_range(first, values.len())?;
+        if values.is_empty() {
+            return Ok(());
+        }
+        stream.bind()?;
+        Uses::on(stream).write(self)?;
+        let to = self.address() + (first * size_of::<T>()) as u64;
+        // SAFETY: the values lie in the buffer; the rest is the caller's promise.
+        unsafe { result::memcpy_htod_async(to, &*values, stream.raw().cu_stream()) }
+            .during("copying to the device")
+    }
+
+    fn check_range(&self, first: usize, len: usize) -> Result<()> {
+        match first.checked_add(len) {
+            Some(end) if end <= self.len => Ok(()),
+            _ => Err(Error::Length {
+                what: "device buffer",
+                expected: self.len,
+                found: first.saturating_add(len),
+            }),
+        }
     }
 
     /// All values, after the work queued on them.

@@ -87,7 +87,7 @@ pub trait Engine: Send + Sync {
     unsafe fn start_send(
         &self,
         on: usize,
-        bytes: &[u8],
+        bytes: *const [u8],
         peer: c_int,
         tag: Tag,
     ) -> Result<usize, String>;
@@ -96,10 +96,12 @@ pub trait Engine: Send + Sync {
     unsafe fn start_receive(
         &self,
         on: usize,
-        bytes: &mut [u8],
+        bytes: *mut [u8],
         peer: c_int,
         tag: Tag,
     ) -> Result<usize, String>;
+    /// Whether messages may be in memory of a CUDA device; MPI is initialised.
+    fn takes_device_memory(&self) -> bool;
     /// # Safety
     /// `requests` are some that were started and are not done.
     unsafe fn wait_any(
@@ -140,6 +142,8 @@ struct Calls<H> {
     constants: Constants<H>,
     /// Requests in the library's form, while they are waited for.
     requests: Mutex<Vec<H>>,
+    /// An extension of Open MPI's, which others have as well, that says whether this build takes pointers to CUDA devices.
+    cuda_support: Option<unsafe extern "C" fn() -> c_int>,
     /// MPI libraries do not bear to be unloaded.
     _library: ManuallyDrop<Library>,
 }
@@ -154,7 +158,10 @@ impl<H: Handle> Calls<H> {
         // SAFETY: promised by the caller; it is never unloaded.
         let functions = unsafe { Functions::of(&library) }?;
         let (constants, requests) = (constants.handles(), Mutex::default());
-        Ok(Calls { functions, constants, requests, _library: ManuallyDrop::new(library) })
+        // SAFETY: it takes nothing and returns an integer, wherever it is.
+        let cuda_support = unsafe { library.get("MPIX_Query_cuda_support") }.map(|f| *f).ok();
+        let _library = ManuallyDrop::new(library);
+        Ok(Calls { functions, constants, requests, cuda_support, _library })
     }
 
     /// The result of a call that returned `code`.
@@ -344,11 +351,11 @@ impl<H: Handle> Engine for Calls<H> {
     unsafe fn start_send(
         &self,
         on: usize,
-        bytes: &[u8],
+        bytes: *const [u8],
         peer: c_int,
         tag: Tag,
     ) -> Result<usize, String> {
-        let (n, byte, at) = (count(bytes.len())?, self.constants.byte, bytes.as_ptr().cast());
+        let (n, byte, at) = (count(bytes.len())?, self.constants.byte, bytes.cast());
         let mut request = H::of(0);
         // SAFETY: the bytes stay, as promised.
         self.check(unsafe {
@@ -360,17 +367,22 @@ impl<H: Handle> Engine for Calls<H> {
     unsafe fn start_receive(
         &self,
         on: usize,
-        bytes: &mut [u8],
+        bytes: *mut [u8],
         peer: c_int,
         tag: Tag,
     ) -> Result<usize, String> {
-        let (n, byte, at) = (count(bytes.len())?, self.constants.byte, bytes.as_mut_ptr().cast());
+        let (n, byte, at) = (count(bytes.len())?, self.constants.byte, bytes.cast());
         let mut request = H::of(0);
         // SAFETY: the bytes stay, as promised.
         self.check(unsafe {
             (self.functions.start_receive)(at, n, byte, peer, tag as c_int, H::of(on), &mut request)
         })?;
         Ok(request.number())
+    }
+
+    fn takes_device_memory(&self) -> bool {
+        // SAFETY: MPI is initialised, as callers see to.
+        self.cuda_support.is_some_and(|supports| unsafe { supports() } == 1)
     }
 
     unsafe fn wait_any(

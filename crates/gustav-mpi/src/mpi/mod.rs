@@ -309,7 +309,13 @@ unsafe impl Communicator for MpiCommunicator {
         })
     }
 
-    unsafe fn start_send(&self, bytes: &[u8], peer: usize, tag: Tag) -> Result<Request> {
+    fn takes_device_memory(&self) -> bool {
+        let said =
+            self.call("MPIX_Query_cuda_support", None, |mpi, _| Ok(mpi.takes_device_memory()));
+        said.unwrap_or(false)
+    }
+
+    unsafe fn start_send(&self, bytes: *const [u8], peer: usize, tag: Tag) -> Result<Request> {
         let to = self.peer(peer)?;
         self.call("MPI_Isend", Some(peer), |mpi, on| {
             // SAFETY: a duplicate that is not freed; the bytes stay, as the caller promises.
@@ -317,7 +323,7 @@ unsafe impl Communicator for MpiCommunicator {
         })
     }
 
-    unsafe fn start_receive(&self, bytes: &mut [u8], peer: usize, tag: Tag) -> Result<Request> {
+    unsafe fn start_receive(&self, bytes: *mut [u8], peer: usize, tag: Tag) -> Result<Request> {
         let from = self.peer(peer)?;
         self.call("MPI_Irecv", Some(peer), |mpi, on| {
             // SAFETY: a duplicate that is not freed; the bytes stay, as the caller promises.

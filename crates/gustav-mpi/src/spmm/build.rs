@@ -3,73 +3,75 @@
 use std::collections::{BTreeMap, HashMap};
 
 use gustav_core::{Index, Layout, Pattern, Problem, Result};
-use gustav_cpu::CpuScalar;
+use gustav_cpu::{CpuScalar, Options};
 
+use super::rows::{self, Arrival, WholeRows};
 use super::{
-    Brings, Incoming, Partial, Passed, Peer, Received, Section, Send, Served, SpmmPlan, Workspace,
+    Brings, Described, Incoming, Own, Partial, Passed, Peer, Received, Section, Send, Served,
+    SpmmPlan, Workspace,
 };
 use crate::blocks::{Block, Blocks, fits};
 use crate::communicator::Tag;
 use crate::exchange::Exchange;
+use crate::explain::unconfigured;
 use crate::hosts::Relay;
 use crate::local::{Common, DistScalar, Nonzeros, Product, is_widened, room};
 use crate::routes::{Pass, Routes};
 use crate::volume::Counted;
 use crate::words::Foreign;
-use crate::{Device, DistPattern, Explanation, Hosts, ProductShape, Volume};
+use crate::{DistPattern, Explanation, Hosts, Volume};
 
 /// What a plan is made of.
 pub(super) struct Builder<'b, I: Index, O: Index> {
-    pattern: &'b DistPattern<I, O>,
-    problem: Problem,
-    device: &'b Device,
-    shape: ProductShape,
-    rows_of_b: usize,
-    rows_of_c: usize,
+    pub pattern: &'b DistPattern<I, O>,
+    pub problem: Problem,
+    pub rows_of_b: usize,
+    pub rows_of_c: usize,
 }
 
 impl<'b, I: Index, O: Index> Builder<'b, I, O> {
-    pub fn new(
-        pattern: &'b DistPattern<I, O>,
-        problem: Problem,
-        device: &'b Device,
-        shape: ProductShape,
-    ) -> Self {
-        let rank = pattern.ranks().rank();
+    pub fn new(pattern: &'b DistPattern<I, O>, described: &Described) -> Self {
+        let (rank, problem) = (pattern.ranks().rank(), described.problem.clone());
         let (rows, columns) = (pattern.rows().count(rank), pattern.columns().count(rank));
         let (rows_of_c, rows_of_b) =
             if problem.transpose_a { (columns, rows) } else { (rows, columns) };
-        Builder { pattern, problem, device, shape, rows_of_b, rows_of_c }
+        Builder { pattern, problem, rows_of_b, rows_of_c }
     }
 
-    /// The plan of this rank, and what it counts; `foreign[q]` is what rank q describes.
+    /// The plan of this rank, and what it counts.
     pub fn build<T: DistScalar>(
         self,
-        number: u64,
-        blocks: Blocks,
-        foreign: Vec<Option<Foreign>>,
-        (hosts, routes): (&Hosts, &Routes),
+        options: &Options,
+        described: Described,
+        hosts: &Hosts,
     ) -> Result<(SpmmPlan<T>, Counted)> {
+        let Described { number, shape, blocks, foreign, routes, limit, .. } = described;
         let ranks = self.pattern.ranks();
         let (rank, transpose) = (ranks.rank(), self.problem.transpose_a);
         let columns = self.pattern.columns().count(rank);
         fits("rows", self.rows_of_b.max(self.rows_of_c))?;
+        let (nnz, n) = (self.pattern.local().nnz(), self.problem.columns);
+        let (layout_b, layout_c) = (self.problem.layout_b, self.problem.layout_c);
+        let mut counted =
+            Counted { nonzeros: blocks.own.columns.len() as u64, ..Counted::default() };
+        let mut whole = None;
+        if !transpose && rows::is_cheaper::<T>(&blocks, self.rows_of_b, n) {
+            let plan = |rows| self.product(rows, (Layout::RowMajor, layout_c), options);
+            let sizes = (self.rows_of_b, n);
+            whole = Some(WholeRows::new(self.pattern.local(), &blocks, sizes, plan)?);
+        }
         let Blocks { own, others } = blocks;
-        let nnz = self.pattern.local().nnz();
-        let own = Nonzeros::new(own, columns, transpose)?.simplified(nnz);
-        let layouts = (self.problem.layout_b, self.problem.layout_c);
-        let own: Product<T::Accum> = self.product(own, layouts)?;
-        let mut counted = Counted { nonzeros: own.nnz() as u64, ..Counted::default() };
 
-        let mut messages = Messages::default();
-        let passed = messages.routes::<T>(routes, rank, &others, self.problem.columns)?;
+        let mut messages = Messages::with_limit(limit);
+        let passed = messages.routes::<T>(&routes, rank, &others, n)?;
         let mut relays = Vec::new();
         for Relay { through, rows, .. } in &routes.relays {
-            let len = rows.len() * self.problem.columns;
+            let len = rows.len() * n;
             let message = messages.exchange.add_outgoing::<T>(*through, Tag::Relayed, len)?;
             relays.push(Send { message, rows: rows.clone(), values: Vec::new() });
         }
         let mut peers = Vec::new();
+        let mut first = self.rows_of_b;
         let mut others = others.into_iter().peekable();
         for (q, foreign) in foreign.into_iter().enumerate() {
             let block = others.next_if(|block| block.peer == q);
@@ -77,7 +79,7 @@ impl<'b, I: Index, O: Index> Builder<'b, I, O> {
                 continue;
             }
             if let Some(block) = &block {
-                counted.add_block(&block.counts, &self.shape, hosts.differ(rank, q));
+                counted.add_block(&block.counts, &shape, hosts.differ(rank, q));
             }
             let mut crossing = match transpose {
                 false => self.forward(block, foreign, routes.pass_of(q, rank))?,
@@ -87,21 +89,37 @@ impl<'b, I: Index, O: Index> Builder<'b, I, O> {
             if routes.is_relayed(q) {
                 crossing.send_rows.clear();
             }
-            peers.push(self.peer::<T>((q, peers.len()), crossing, &mut messages)?);
+            if whole.is_some() {
+                first += crossing.put_behind(first, routes.pass_of(q, rank));
+            }
+            let at = (q, peers.len());
+            let plan = |nonzeros, layouts| self.product(nonzeros, layouts, options);
+            peers.push(self.peer::<T, Product<T::Accum>>(at, crossing, &mut messages, &plan)?);
         }
-        let Messages { exchange, incoming, .. } = messages;
+        let Messages { exchange, incoming, arrivals, .. } = messages;
+        let own: Own<T::Accum> = match whole {
+            Some(mut rows) => {
+                rows.receives(arrivals);
+                Own::Rows(rows)
+            }
+            None => {
+                let own = Nonzeros::new(own, columns, transpose)?.simplified(nnz);
+                Own::Block(self.product(own, (layout_b, layout_c), options)?)
+            }
+        };
         counted.add_messages(&exchange, rank, hosts);
 
         let workspace = self.workspace::<T>(&own, &peers)?;
-        let products = peers.iter().flat_map(Peer::products).chain([&own]);
-        let held = products.map(Product::bytes).sum::<usize>();
+        let held = peers.iter().flat_map(Peer::products).map(Product::bytes).sum::<usize>();
+        let held = held + own.bytes();
+        let choice = unconfigured(own.choice());
         let explanation = Explanation {
             problem: self.problem.clone(),
             ranks: ranks.communicator().description(),
-            communication: self.shape.communication,
+            communication: shape.communication,
             volume: Volume::default(),
             order: self.pattern.order().copied(),
-            choice: own.choice().clone(),
+            choice,
             workspace_bytes: held + exchange.bytes() + workspace.bytes(),
         };
         let plan = SpmmPlan {
@@ -112,7 +130,7 @@ impl<'b, I: Index, O: Index> Builder<'b, I, O> {
             rows_of_b: self.rows_of_b,
             rows_of_c: self.rows_of_c,
             problem: self.problem,
-            threads: self.device.options.threads.clone(),
+            threads: options.threads.clone(),
             own,
             peers,
             exchange,
@@ -129,14 +147,15 @@ impl<'b, I: Index, O: Index> Builder<'b, I, O> {
         &self,
         nonzeros: Nonzeros,
         layouts: (Layout, Layout),
+        options: &Options,
     ) -> Result<Product<A>> {
-        let common = Common { problem: &self.problem, options: &self.device.options };
+        let common = Common { problem: &self.problem, options };
         Product::new(nonzeros, layouts, &common)
     }
 
     /// What crosses for A·B: rows of B come for the nonzeros that are multiplied here, partial rows of C for the
     /// others. `pass`: rows that come among others, which this rank passes on, and their positions.
-    fn forward(
+    pub(super) fn forward(
         &self,
         block: Option<Block>,
         foreign: Option<Foreign>,
@@ -173,7 +192,11 @@ impl<'b, I: Index, O: Index> Builder<'b, I, O> {
 
     /// What crosses for Aᵀ·B: partial rows of C go to the rank of the columns for the nonzeros that are multiplied
     /// here, and rows of B for the others.
-    fn transposed(&self, block: Option<Block>, foreign: Option<Foreign>) -> Result<Crossing> {
+    pub(super) fn transposed(
+        &self,
+        block: Option<Block>,
+        foreign: Option<Foreign>,
+    ) -> Result<Crossing> {
         let mut crossing = Crossing::default();
         if let Some(Foreign { columns, mut nonzeros }) = foreign {
             crossing.partial_rows = columns;
@@ -205,19 +228,21 @@ impl<'b, I: Index, O: Index> Builder<'b, I, O> {
         Ok(crossing)
     }
 
-    /// Plans the products with peer `q`, and adds its messages.
-    fn peer<T: DistScalar>(
+    /// Plans the products with peer `q` by `plan`, given the layouts of B and C, and adds its messages.
+    pub(super) fn peer<T: DistScalar, P>(
         &self,
         (q, position): (usize, usize),
         crossing: Crossing,
         messages: &mut Messages,
-    ) -> Result<Peer<T::Accum>> {
+        plan: &dyn Fn(Nonzeros, (Layout, Layout)) -> Result<P>,
+    ) -> Result<Peer<P>> {
         let Crossing {
             send_rows,
             send_values,
             mut rows_come,
             values_come,
             received,
+            behind,
             served,
             partial_rows,
         } = crossing;
@@ -243,12 +268,15 @@ impl<'b, I: Index, O: Index> Builder<'b, I, O> {
             ),
         };
         let direct = operands.map(|message| Section { message, first: 0, rows: rows_come });
+        if let (Some(of_b), Some((first, positions))) = (section.or(direct), behind) {
+            messages.arrivals.push(Arrival { of_b, positions, first });
+        }
         // Without rows of B there is nothing to multiply with them.
         let received = section.or(direct).and_then(|of_b| Some((of_b, received?)));
         let received = received.filter(|_| n > 0).map(|(of_b, (nonzeros, rows, values_come))| {
             let whole = rows.len() == self.rows_of_c;
             let layout = if whole { self.problem.layout_c } else { row_major };
-            let product = self.product(nonzeros, (row_major, layout))?;
+            let product = plan(nonzeros, (row_major, layout))?;
             messages.incoming[of_b.message].multiplied.push(position);
             Ok::<_, gustav_core::Error>(Received {
                 product,
@@ -260,7 +288,7 @@ impl<'b, I: Index, O: Index> Builder<'b, I, O> {
         let received = received.transpose()?;
         let served = served.filter(|_| n > 0).map(|(nonzeros, values_come)| {
             let rows = nonzeros.pattern.nrows();
-            let product = self.product(nonzeros, (self.problem.layout_b, row_major))?;
+            let product = plan(nonzeros, (self.problem.layout_b, row_major))?;
             let message = messages.exchange.add_outgoing::<T::Accum>(q, Tag::Partial, rows * n)?;
             Ok::<_, gustav_core::Error>(Served { product, message, rows, values_come })
         });
@@ -277,15 +305,21 @@ impl<'b, I: Index, O: Index> Builder<'b, I, O> {
 
     fn workspace<T: DistScalar>(
         &self,
-        own: &Product<T::Accum>,
-        peers: &[Peer<T::Accum>],
+        own: &Own<T::Accum>,
+        peers: &[Peer<Product<T::Accum>>],
     ) -> Result<Workspace<T::Accum>> {
         let n = self.problem.columns;
         let widened = is_widened(T::DTYPE);
-        let values = peers.iter().flat_map(Peer::products).chain([own]).map(Product::nnz);
+        let products = peers.iter().flat_map(Peer::products).chain(own.products());
+        let values = products.map(|product| product.gathered(widened));
         let partial = peers.iter().filter_map(|p| p.received.as_ref()?.rows.as_ref());
         let sections = peers.iter().filter_map(|p| p.received.as_ref());
-        let come = sections.map(|r| if widened { r.of_b.rows * n } else { 0 });
+        let behind = match own {
+            Own::Rows(rows) => rows.arrivals(),
+            Own::Block(_) => &[],
+        };
+        let sections = sections.map(|r| r.of_b).chain(behind.iter().map(|arrival| arrival.of_b));
+        let come = sections.map(|of_b| if widened { of_b.rows * n } else { 0 });
         let b =
             widened.then(|| gustav_core::Dense::zeros(self.rows_of_b, n, self.problem.layout_b));
         Ok(Workspace {
@@ -300,16 +334,22 @@ impl<'b, I: Index, O: Index> Builder<'b, I, O> {
 
 /// Messages of a plan, as they are added.
 #[derive(Default)]
-struct Messages {
-    exchange: Exchange,
-    incoming: Vec<Incoming>,
+pub(super) struct Messages {
+    pub exchange: Exchange,
+    pub incoming: Vec<Incoming>,
     /// Where rows of B come that do not come from the rank that has them, or among those that this rank passes on; by
     /// that rank.
-    sections: HashMap<usize, Section>,
+    pub sections: HashMap<usize, Section>,
+    /// Rows of B that are put behind this rank's.
+    arrivals: Vec<Arrival>,
 }
 
 impl Messages {
-    fn add_incoming<T>(
+    pub(super) fn with_limit(limit: usize) -> Self {
+        Messages { exchange: Exchange::with_limit(limit), ..Self::default() }
+    }
+
+    pub(super) fn add_incoming<T>(
         &mut self,
         (peer, tag, len): (usize, Tag, usize),
         brings: Brings,
@@ -320,7 +360,7 @@ impl Messages {
 
     /// Adds the messages of rows of `n` columns that are passed on: those that come to this rank, and those that leave
     /// it, which are returned.
-    fn routes<T>(
+    pub(super) fn routes<T>(
         &mut self,
         routes: &Routes,
         rank: usize,
@@ -364,29 +404,41 @@ impl Messages {
 
 /// What passes between this rank and another, before anything is planned.
 #[derive(Default)]
-struct Crossing {
-    send_rows: Vec<u32>,
-    send_values: Vec<usize>,
-    rows_come: usize,
-    values_come: usize,
+pub(super) struct Crossing {
+    pub send_rows: Vec<u32>,
+    pub send_values: Vec<usize>,
+    pub rows_come: usize,
+    pub values_come: usize,
     /// Nonzeros, the rows of C that they add to, and whether their values come.
-    received: Option<(Nonzeros, Vec<u32>, bool)>,
+    pub received: Option<(Nonzeros, Vec<u32>, bool)>,
+    /// Where rows of B that come are put, and the positions of these among rows that are passed on.
+    pub behind: Option<(usize, Option<Vec<u32>>)>,
     /// Nonzeros, and whether their values come.
-    served: Option<(Nonzeros, bool)>,
-    partial_rows: Vec<u32>,
+    pub served: Option<(Nonzeros, bool)>,
+    pub partial_rows: Vec<u32>,
 }
 
 impl Crossing {
+    /// Has the rows of B that come put at row `first` of B, to be multiplied there; returns their number. `pass` is as of
+    /// [`Builder::forward`].
+    pub(super) fn put_behind(&mut self, first: usize, pass: Option<(&Pass, &[u32])>) -> usize {
+        if self.received.take().is_none() {
+            return 0;
+        }
+        self.behind = Some((first, pass.map(|(_, positions)| positions.to_vec())));
+        self.rows_come
+    }
+
     /// Nonzeros that are multiplied on this rank.
-    fn nonzeros(&self) -> usize {
+    pub(super) fn nonzeros(&self) -> usize {
         let received = self.received.iter().map(|(nonzeros, ..)| nonzeros);
         let served = self.served.iter().map(|(nonzeros, _)| nonzeros);
         received.chain(served).map(|n| n.pattern.nnz()).sum()
     }
 }
 
-impl<A: CpuScalar> Peer<A> {
-    fn products(&self) -> impl Iterator<Item = &Product<A>> {
+impl<P> Peer<P> {
+    pub(super) fn products(&self) -> impl Iterator<Item = &P> {
         let received = self.received.iter().map(|r| &r.product);
         received.chain(self.served.iter().map(|s| &s.product))
     }

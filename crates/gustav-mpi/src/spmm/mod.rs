@@ -1,23 +1,34 @@
 //! SpMM over ranks: C = scale(α, op(A)·B) ⊕ scale(β, C).
 
 mod build;
+mod copies;
+mod gpu;
+mod rows;
 mod run;
 
 use gustav_core::{
     Buffer, Dense, DenseView, DenseViewMut, Error, Index, Layout, Operation, PatternId, Problem,
     Result, Scalar, Scale, Values,
 };
-use gustav_cpu::{CpuScalar, Threads};
+use gustav_cpu::{Config, CpuScalar, Threads};
+use gustav_plan::Choice;
 
 use crate::blocks::Blocks;
 use crate::device::{arguments, supports};
 use crate::exchange::{Exchange, all_to_all};
 use crate::local::{DistScalar, Product, is_widened};
+use crate::ranks::Arguments;
 use crate::routes::Routes;
 use crate::volume::oblivious;
 use crate::words::{Foreign, describe};
 use crate::{Device, DistPattern, Explanation, ProductShape, Ranks, Volume};
 use build::Builder;
+pub use copies::{Replicated, ReplicatedSpmmPlan};
+pub use gpu::{Gpu, GpuSpmmPlan};
+use rows::WholeRows;
+
+// Bytes of a part of a message where a rank has a GPU: parts are copied from and to it while others travel.
+const CHUNK: usize = 1 << 22;
 
 /// A plan for sparse × dense products with one pattern over ranks, made by `pattern.spmm(columns).plan(&device)`.
 ///
@@ -36,8 +47,8 @@ pub struct SpmmPlan<T: DistScalar> {
     rows_of_b: usize,
     rows_of_c: usize,
     threads: Threads,
-    own: Product<T::Accum>,
-    peers: Vec<Peer<T::Accum>>,
+    own: Own<T::Accum>,
+    peers: Vec<Peer<Product<T::Accum>>>,
     exchange: Exchange,
     /// What each incoming message brings.
     incoming: Vec<Incoming>,
@@ -47,6 +58,39 @@ pub struct SpmmPlan<T: DistScalar> {
     passed: Vec<Passed>,
     workspace: Workspace<T::Accum>,
     explanation: Explanation,
+}
+
+/// What is multiplied for this rank's rows of C, besides products with peers.
+enum Own<A: CpuScalar> {
+    /// Nonzeros whose columns this rank has.
+    Block(Product<A>),
+    /// All nonzeros of this rank's rows.
+    Rows(WholeRows<A>),
+}
+
+impl<A: CpuScalar> Own<A> {
+    fn products(&self) -> impl Iterator<Item = &Product<A>> {
+        let (block, rows) = match self {
+            Own::Block(product) => (Some(product), None),
+            Own::Rows(rows) => (None, Some(rows)),
+        };
+        block.into_iter().chain(rows.into_iter().flat_map(WholeRows::products))
+    }
+
+    fn choice(&self) -> &Choice<Config> {
+        match self {
+            Own::Block(product) => product.choice(),
+            Own::Rows(rows) => rows.first().choice(),
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        let of_b = match self {
+            Own::Block(_) => 0,
+            Own::Rows(rows) => rows.bytes(),
+        };
+        self.products().map(Product::bytes).sum::<usize>() + of_b
+    }
 }
 
 /// An incoming message.
@@ -88,14 +132,14 @@ struct Section {
 }
 
 /// What passes between this rank and another.
-struct Peer<A: CpuScalar> {
+struct Peer<P> {
     send: Option<Send>,
     /// Rows of B in the message of operands from there.
     rows_come: usize,
     /// What is multiplied here with the rows of B that come.
-    received: Option<Received<A>>,
+    received: Option<Received<P>>,
     /// What is multiplied here for that rank.
-    served: Option<Served<A>>,
+    served: Option<Served<P>>,
     partial: Option<Partial>,
 }
 
@@ -107,8 +151,8 @@ struct Send {
 }
 
 /// A product with rows of B that come.
-struct Received<A: CpuScalar> {
-    product: Product<A>,
+struct Received<P> {
+    product: P,
     of_b: Section,
     /// Rows of C that it adds to; `None` for all of them, to which it adds directly.
     rows: Option<Vec<u32>>,
@@ -117,8 +161,8 @@ struct Received<A: CpuScalar> {
 }
 
 /// A product with this rank's B that gives partial rows of another rank's C.
-struct Served<A: CpuScalar> {
-    product: Product<A>,
+struct Served<P> {
+    product: P,
     message: usize,
     rows: usize,
     /// Whether the values come from there.
@@ -153,19 +197,28 @@ impl<A: CpuScalar> Workspace<A> {
     }
 }
 
-impl<T: DistScalar> SpmmPlan<T> {
-    /// Plans `problem` for `pattern`. Collective.
-    ///
-    /// # Errors
-    /// On every rank: [`Error::Unsupported`] for what products over ranks do not have, [`Error::RanksDiffer`],
-    /// [`Error::OtherRank`], and as [`gustav_cpu::SpmmPlan::new`].
-    pub fn new<I: Index, O: Index>(
+/// What ranks know of each other's part of a product.
+struct Described {
+    number: u64,
+    problem: Problem,
+    shape: ProductShape,
+    blocks: Blocks,
+    /// What every rank describes of its block whose columns this rank has.
+    foreign: Vec<Option<Foreign>>,
+    routes: Routes,
+    /// The most bytes that go in one part of a message.
+    limit: usize,
+}
+
+impl Described {
+    /// Checks `problem` and exchanges what blocks are made of; `on_gpu` says that this rank computes on a GPU. Collective.
+    fn new<T: DistScalar, I: Index, O: Index>(
         pattern: &DistPattern<I, O>,
         problem: &Problem,
         device: &Device,
+        on_gpu: Result<bool>,
     ) -> Result<Self> {
         let ranks = pattern.ranks();
-        let _turn = ranks.turn();
         let number = ranks.next_plan();
         let (index_type, offset_type) = (I::TYPE, O::TYPE);
         let types = (T::DTYPE, T::DTYPE, index_type, offset_type);
@@ -183,7 +236,8 @@ impl<T: DistScalar> SpmmPlan<T> {
                 }),
             }
         });
-        ranks.agree_on(arguments(number, &problem, pattern, device), checked)?;
+        let checked = checked.and(on_gpu);
+        let on_gpu = ranks.agree_on(arguments(number, &problem, pattern, device), checked)?;
         ranks.count_plan();
 
         let shape = ProductShape {
@@ -222,11 +276,51 @@ impl<T: DistScalar> SpmmPlan<T> {
                 Routes::by_host(ranks, hosts, &foreign.iter().map(columns).collect::<Vec<_>>())?
             }
         };
-        let builder = Builder::new(pattern, problem, device, shape);
-        let built = builder.build(number, blocks, foreign, (hosts, &routes));
+        let mut chunked = [u64::from(on_gpu)];
+        ranks.communicator().all_reduce_max(&mut chunked)?;
+        let limit = match chunked[0] > 0 {
+            false => usize::MAX,
+            // Whole values of every type.
+            true => CHUNK.min(ranks.communicator().message_limit()) / 8 * 8,
+        };
+        if limit == 0 {
+            return Err(Error::Unsupported {
+                problem: problem.to_string(),
+                backend: "products over ranks with GPUs".into(),
+                reason: "messages of the communicator are too short for a value".into(),
+                nearest: "one whose messages have 8 bytes".into(),
+            });
+        }
+        Ok(Described { number, problem, shape, blocks, foreign, routes, limit })
+    }
+
+    /// Bytes if every rank sent all its rows of B to all others.
+    fn oblivious<I: Index, O: Index>(&self, pattern: &DistPattern<I, O>) -> u64 {
+        let of_b = if self.shape.transpose_a { pattern.rows() } else { pattern.columns() };
+        oblivious(of_b, &self.shape)
+    }
+}
+
+impl<T: DistScalar> SpmmPlan<T> {
+    /// Plans `problem` for `pattern`. Collective.
+    ///
+    /// # Errors
+    /// On every rank: [`Error::Unsupported`] for what products over ranks do not have, [`Error::RanksDiffer`],
+    /// [`Error::OtherRank`], and as [`gustav_cpu::SpmmPlan::new`].
+    pub fn new<I: Index, O: Index>(
+        pattern: &DistPattern<I, O>,
+        problem: &Problem,
+        device: &Device,
+    ) -> Result<Self> {
+        let ranks = pattern.ranks();
+        let _turn = ranks.turn();
+        let described = Described::new::<T, I, O>(pattern, problem, device, Ok(false))?;
+        let all = described.oblivious(pattern);
+        let built = ranks.hosts().and_then(|hosts| {
+            Builder::new(pattern, &described).build(&device.options, described, hosts)
+        });
         let (mut plan, counted) = ranks.together(built)?;
-        let of_b = if plan.problem.transpose_a { pattern.rows() } else { pattern.columns() };
-        plan.explanation.volume = Volume::gather(ranks, counted, oblivious(of_b, &shape))?;
+        plan.explanation.volume = Volume::gather(ranks, counted, all)?;
         Ok(plan)
     }
 
@@ -260,16 +354,7 @@ impl<T: DistScalar> SpmmPlan<T> {
         let _turn = ranks.turn();
         let factors = scale.into().over(self.problem.semiring);
         let ready = self.prepare(values, &b, &c, factors.0);
-        let bits = |f: T::Accum| f.to_f64().to_bits() ^ (f.to_i64() as u64).rotate_left(32);
-        let (number, operation) = (self.number, self.problem.operation);
-        let arguments = || {
-            vec![
-                ("call", format!("{operation} by plan {number}")),
-                ("alpha", factors.0.to_string()),
-                ("beta", factors.1.to_string()),
-            ]
-        };
-        let key = [number, bits(factors.0), bits(factors.1)];
+        let (key, arguments) = call(&self.problem, self.number, factors);
         let values = ranks.agree(&key, arguments, ready)?;
         // Packing and gathering as well.
         let threads = self.threads.clone();
@@ -295,6 +380,24 @@ impl<T: DistScalar> SpmmPlan<T> {
         }
         Ok(values)
     }
+}
+
+/// What has to be the same on every rank for an execution by plan `number`: as a key, and in words.
+fn call<A: Scalar>(
+    problem: &Problem,
+    number: u64,
+    (alpha, beta): (A, A),
+) -> ([u64; 3], impl Fn() -> Arguments) {
+    let bits = |f: A| f.to_f64().to_bits() ^ (f.to_i64() as u64).rotate_left(32);
+    let operation = problem.operation;
+    let arguments = move || {
+        vec![
+            ("call", format!("{operation} by plan {number}")),
+            ("alpha", alpha.to_string()),
+            ("beta", beta.to_string()),
+        ]
+    };
+    ([number, bits(alpha), bits(beta)], arguments)
 }
 
 /// Checks this rank's rows of a dense operand.

@@ -2,11 +2,12 @@
 
 use gustav_core::{Buffer, DenseView, DenseViewMut, Layout, Result, Semiring};
 
-use super::{Brings, Incoming, Passed, Peer, Received, Section, Served, SpmmPlan, Workspace};
+use super::{Brings, Incoming, Own, Passed, Peer, Received, Section, Served, SpmmPlan, Workspace};
 use crate::communicator::Communicator;
 use crate::exchange::Exchange;
 use crate::local::{
-    DistScalar, add_rows, is_widened, pack, rows_of_sums, store, view_mut_of_sums, view_of_sums,
+    DistScalar, Product, add_rows, is_widened, pack, rows_of_sums, store, view_mut_of_sums,
+    view_of_sums,
 };
 
 /// What products of one execution share.
@@ -60,14 +61,21 @@ impl<T: DistScalar> SpmmPlan<T> {
             _ => view_mut_of_sums(c)?,
         };
         let first = if direct { beta } else { semiring.zero() };
-        let scratch = &mut *shared.scratch[0];
-        self.own.execute(values, scratch, shared.b, to.reborrow(), first)?;
-        match self.problem.deterministic {
-            true => {
-                shared.in_rank_order(&mut self.peers, &self.incoming, &mut self.passed, &mut to)?;
+        let (peers, passed) = (&mut self.peers, &mut self.passed);
+        match &mut self.own {
+            Own::Block(product) => {
+                let scratch = &mut *shared.scratch[0];
+                product.execute(values, scratch, shared.b, to.reborrow(), first)?;
+                match self.problem.deterministic {
+                    true => shared.in_rank_order(peers, &self.incoming, passed, &mut to)?,
+                    false => shared.as_they_come(peers, &self.incoming, passed, &mut to)?,
+                }
             }
-            false => {
-                shared.as_they_come(&mut self.peers, &self.incoming, &mut self.passed, &mut to)?;
+            Own::Rows(rows) => {
+                rows.begin(values, shared.scratch[0], (&shared.b, &mut to), first)?;
+                // Nothing is added to C in their order.
+                shared.as_they_come(peers, &self.incoming, passed, &mut to)?;
+                rows.finish(shared.exchange, values, &mut shared.scratch, &mut to, first)?;
             }
         }
         shared.exchange.finish(communicator)?;
@@ -83,7 +91,7 @@ impl<T: DistScalar> Shared<'_, T> {
     /// `operands`, where there is one.
     fn serve(
         &mut self,
-        served: &mut Served<T::Accum>,
+        served: &mut Served<Product<T::Accum>>,
         operands: Option<usize>,
         rows_come: usize,
     ) -> Result<()> {
@@ -99,7 +107,7 @@ impl<T: DistScalar> Shared<'_, T> {
     /// Multiplies rows of B that came and adds to C.
     fn add_product(
         &mut self,
-        received: &mut Received<T::Accum>,
+        received: &mut Received<Product<T::Accum>>,
         c: &mut DenseViewMut<'_, T::Accum>,
     ) -> Result<()> {
         let (n, semiring) = (self.columns, self.semiring);
@@ -120,40 +128,18 @@ impl<T: DistScalar> Shared<'_, T> {
         Ok(())
     }
 
-    /// Sends on what was waiting for `message`, if nothing else is missing.
-    fn pass_on(&mut self, passed: &mut [Passed], message: usize) -> Result<()> {
-        let n = self.columns;
-        for to in passed {
-            if !to.pieces.iter().any(|(from, _)| *from == message) {
-                continue;
-            }
-            to.missing -= 1;
-            if to.missing > 0 {
-                continue;
-            }
-            let mut first = 0;
-            for (from, positions) in &to.pieces {
-                let (come, out) = self.exchange.pair::<T, T>(Some(*from), to.message);
-                let out = out[first * n..].chunks_exact_mut(n);
-                for (out, position) in out.zip(positions) {
-                    out.copy_from_slice(&come[*position as usize * n..][..n]);
-                }
-                first += positions.len();
-            }
-            self.exchange.send(self.communicator, to.message)?;
-        }
-        Ok(())
-    }
-
     /// Does what others wait for, once `message` has come.
     fn help(
         &mut self,
-        peers: &mut [Peer<T::Accum>],
+        peers: &mut [Peer<Product<T::Accum>>],
         passed: &mut [Passed],
         (message, brings): (usize, Brings),
     ) -> Result<()> {
         match brings {
-            Brings::Relayed => self.pass_on(passed, message),
+            Brings::Relayed => {
+                let row = self.columns * size_of::<T>();
+                pass_on(self.exchange, self.communicator, passed, (message, row))
+            }
             Brings::Operands(peer) => {
                 let Peer { served, rows_come, .. } = &mut peers[peer];
                 match served.as_mut().filter(|s| s.values_come) {
@@ -165,7 +151,7 @@ impl<T: DistScalar> Shared<'_, T> {
         }
     }
 
-    fn partial_came(&self, peer: &Peer<T::Accum>, c: &mut DenseViewMut<'_, T::Accum>) {
+    fn partial_came(&self, peer: &Peer<Product<T::Accum>>, c: &mut DenseViewMut<'_, T::Accum>) {
         if let Some(partial) = &peer.partial {
             add_rows(self.semiring, c, &partial.rows, self.exchange.incoming(partial.message));
         }
@@ -173,7 +159,7 @@ impl<T: DistScalar> Shared<'_, T> {
 
     fn as_they_come(
         &mut self,
-        peers: &mut [Peer<T::Accum>],
+        peers: &mut [Peer<Product<T::Accum>>],
         incoming: &[Incoming],
         passed: &mut [Passed],
         c: &mut DenseViewMut<'_, T::Accum>,
@@ -196,7 +182,7 @@ impl<T: DistScalar> Shared<'_, T> {
 
     fn in_rank_order(
         &mut self,
-        peers: &mut [Peer<T::Accum>],
+        peers: &mut [Peer<Product<T::Accum>>],
         incoming: &[Incoming],
         passed: &mut [Passed],
         c: &mut DenseViewMut<'_, T::Accum>,
@@ -227,4 +213,33 @@ impl<T: DistScalar> Shared<'_, T> {
         }
         Ok(())
     }
+}
+
+/// Sends on what was waiting for `message`, if nothing else is missing; a row of B has `row` bytes.
+pub(super) fn pass_on(
+    exchange: &mut Exchange,
+    communicator: &dyn Communicator,
+    passed: &mut [Passed],
+    (message, row): (usize, usize),
+) -> Result<()> {
+    for to in passed {
+        if !to.pieces.iter().any(|(from, _)| *from == message) {
+            continue;
+        }
+        to.missing -= 1;
+        if to.missing > 0 {
+            continue;
+        }
+        let mut first = 0;
+        for (from, positions) in &to.pieces {
+            let (come, out) = exchange.pair::<u8, u8>(Some(*from), to.message);
+            let out = out[first * row..].chunks_exact_mut(row);
+            for (out, position) in out.zip(positions) {
+                out.copy_from_slice(&come[*position as usize * row..][..row]);
+            }
+            first += positions.len();
+        }
+        exchange.send(communicator, to.message)?;
+    }
+    Ok(())
 }

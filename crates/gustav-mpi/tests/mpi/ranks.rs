@@ -42,11 +42,11 @@ unsafe impl Communicator for ShortMessages {
     fn barrier(&self) -> Result<()> {
         self.0.communicator().barrier()
     }
-    unsafe fn start_send(&self, bytes: &[u8], peer: usize, tag: Tag) -> Result<Request> {
+    unsafe fn start_send(&self, bytes: *const [u8], peer: usize, tag: Tag) -> Result<Request> {
         // SAFETY: promised by the caller.
         unsafe { self.0.communicator().start_send(bytes, peer, tag) }
     }
-    unsafe fn start_receive(&self, bytes: &mut [u8], peer: usize, tag: Tag) -> Result<Request> {
+    unsafe fn start_receive(&self, bytes: *mut [u8], peer: usize, tag: Tag) -> Result<Request> {
         // SAFETY: promised by the caller.
         unsafe { self.0.communicator().start_receive(bytes, peer, tag) }
     }

@@ -262,7 +262,7 @@ unsafe impl Communicator for Counting {
     fn barrier(&self) -> Result<()> {
         self.inner().barrier()
     }
-    unsafe fn start_send(&self, bytes: &[u8], peer: usize, tag: Tag) -> Result<Request> {
+    unsafe fn start_send(&self, bytes: *const [u8], peer: usize, tag: Tag) -> Result<Request> {
         if tag != Tag::Plan {
             self.sent.bytes.fetch_add(bytes.len() as u64, Ordering::Relaxed);
             self.sent.messages.fetch_add(1, Ordering::Relaxed);
@@ -270,7 +270,7 @@ unsafe impl Communicator for Counting {
         // SAFETY: promised by the caller.
         unsafe { self.inner().start_send(bytes, peer, tag) }
     }
-    unsafe fn start_receive(&self, bytes: &mut [u8], peer: usize, tag: Tag) -> Result<Request> {
+    unsafe fn start_receive(&self, bytes: *mut [u8], peer: usize, tag: Tag) -> Result<Request> {
         // SAFETY: promised by the caller.
         unsafe { self.inner().start_receive(bytes, peer, tag) }
     }

@@ -8,7 +8,7 @@ use gustav_testkit::battery::{Settings, SpmmCase, check_spmm_over};
 use crate::common::{Counting, Rows, Spread, Turns, all_ok, on_ranks, pattern_of, rows_of};
 
 /// The product of `case` over ranks.
-fn multiply<T: DistScalar, I: Index, O: Index>(
+pub fn multiply<T: DistScalar, I: Index, O: Index>(
     mut case: SpmmCase<'_, T, I, O>,
     semiring: Semiring,
     deterministic: bool,

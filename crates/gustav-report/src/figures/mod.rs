@@ -8,6 +8,7 @@ mod limits;
 mod orders;
 mod paper_b;
 mod predictor;
+mod ranks;
 mod row_groups;
 mod speedups;
 mod spy;
@@ -21,6 +22,7 @@ use super::draw::Figure;
 use crate::analysis::Platform;
 use crate::{Counters, TuneReport};
 
+pub use ranks::picture_of_ranks;
 pub(crate) use speedups::overview;
 
 type Draw = fn(&[Platform]) -> Vec<Figure>;

@@ -1,0 +1,144 @@
+//! Products with a dense matrix or a vector, planned on a rank's CPU, alone or in a team, or on its GPU.
+
+use gustav::cuda::{CudaDevice, DeviceBuffer, DeviceDense};
+use gustav::{Dense, Index, Problem, Scale};
+use gustav_mpi::{
+    Device, DistCsr, DistPattern, DistScalar, Explanation, Gpu, GpuSpmmPlan, Replicated,
+    ReplicatedSpmmPlan, SpmmPlan,
+};
+
+use crate::failure::Result;
+
+/// Where a rank computes.
+pub enum Place {
+    /// On its CPU.
+    Cpu(Device),
+    /// On its CPU, in a team of ranks.
+    Team(Replicated),
+    /// On its GPU.
+    Gpu(Gpu),
+}
+
+/// A plan, and on a GPU the operands there.
+pub enum Engine<T: DistScalar> {
+    /// On the CPU.
+    Cpu(SpmmPlan<T>),
+    /// On the CPU, in a team of ranks.
+    Team(Box<ReplicatedSpmmPlan<T>>),
+    /// On a GPU.
+    Gpu(Box<OnGpu<T>>),
+}
+
+/// A plan with the operands on its GPU.
+pub struct OnGpu<T: DistScalar> {
+    plan: GpuSpmmPlan<T>,
+    device: CudaDevice,
+    operands: Option<Operands<T>>,
+}
+
+struct Operands<T> {
+    values: DeviceBuffer<T>,
+    b: DeviceDense<T>,
+    c: DeviceDense<T>,
+    before: Option<DeviceDense<T>>,
+}
+
+impl<T: DistScalar> Engine<T> {
+    /// Plans `problem`. Collective.
+    ///
+    /// # Errors
+    /// Those of the plan, on every rank.
+    pub fn new<I: Index, O: Index>(
+        place: &Place,
+        pattern: &DistPattern<I, O>,
+        problem: &Problem,
+    ) -> Result<Self> {
+        Ok(match place {
+            Place::Cpu(device) => Engine::Cpu(SpmmPlan::new(pattern, problem, device)?),
+            Place::Team(device) => {
+                Engine::Team(Box::new(ReplicatedSpmmPlan::new(pattern, problem, device)?))
+            }
+            Place::Gpu(gpu) => Engine::Gpu(Box::new(OnGpu {
+                plan: GpuSpmmPlan::new(pattern, problem, gpu)?,
+                device: gpu.device().clone(),
+                operands: None,
+            })),
+        })
+    }
+
+    /// What the plan says of itself.
+    pub fn explain(&self) -> &Explanation {
+        match self {
+            Engine::Cpu(plan) => plan.explain(),
+            Engine::Team(plan) => plan.explain(),
+            Engine::Gpu(on) => on.plan.explain(),
+        }
+    }
+
+    /// Copies the operands to the GPU, where there is one: `c` may be what is there before the first execution.
+    ///
+    /// # Errors
+    /// When there is not enough memory.
+    pub fn upload<I: Index, O: Index>(
+        &mut self,
+        a: &DistCsr<T, I, O>,
+        b: &Dense<T>,
+        c: &Dense<T>,
+        before: Option<&Dense<T>>,
+    ) -> Result<()> {
+        let Engine::Gpu(on) = self else { return Ok(()) };
+        let to = &on.device;
+        let values = a.local().values().as_slice();
+        on.operands = Some(Operands {
+            values: DeviceBuffer::from_slice(to, values, "values of A on the device")?,
+            b: DeviceDense::upload(to, &b.view())?,
+            c: DeviceDense::upload(to, &c.view())?,
+            before: before.map(|m| DeviceDense::upload(to, &m.view())).transpose()?,
+        });
+        Ok(())
+    }
+
+    /// Multiplies: on the CPU into `c`, on a GPU into the matrix there. Collective.
+    ///
+    /// # Errors
+    /// Those of the plan.
+    pub fn execute<I: Index, O: Index>(
+        &mut self,
+        a: &DistCsr<T, I, O>,
+        b: &Dense<T>,
+        (c, before): (&mut Dense<T>, Option<&Dense<T>>),
+        scale: Scale<T::Accum>,
+    ) -> Result<()> {
+        if let (Some(before), Engine::Cpu(_) | Engine::Team(_)) = (before, &*self) {
+            c.data_mut().copy_from_slice(before.data());
+        }
+        match self {
+            Engine::Cpu(plan) => Ok(plan.execute(a, b, c, scale)?),
+            Engine::Team(plan) => Ok(plan.execute(a, b, c, scale)?),
+            Engine::Gpu(on) => {
+                let OnGpu { plan, operands: Some(operands), device } = &mut **on else {
+                    return Ok(());
+                };
+                let Operands { values, b, c, before } = operands;
+                if let Some(before) = before {
+                    c.data_mut().copy_from(before.data(), device.stream())?;
+                }
+                Ok(plan.execute(&*values, b, c, scale)?)
+            }
+        }
+    }
+
+    /// Copies C from the GPU to `c`, where there is one.
+    ///
+    /// # Errors
+    /// Of the device.
+    pub fn download(&self, c: &mut Dense<T>) -> Result<()> {
+        match self {
+            Engine::Gpu(on) => match &on.operands {
+                Some(operands) => Ok(operands.c.data().read(c.data_mut())?),
+                None => Ok(()),
+            },
+            Engine::Cpu(_) | Engine::Team(_) => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! Making a plan, once the ranks have described their blocks to each other.
+
+use gustav_core::{Error, Index, Layout, Operation, Problem, Result};
+use gustav_cuda::{Device, DeviceBuffer, DeviceDense, DevicePattern, Options, RowList};
+
+use super::super::build::{Builder, Messages};
+use super::super::{Described, Peer as Wired};
+use super::{GpuSpmmPlan, Peer, Product, Received, Send, Served, Staging};
+use crate::blocks::{Blocks, fits};
+use crate::communicator::Tag;
+use crate::explain::unconfigured;
+use crate::hosts::Relay;
+use crate::local::{DistScalar, Nonzeros};
+use crate::volume::Counted;
+use crate::{Explanation, Hosts, Volume};
+
+/// The plan of this rank, and what it counts.
+pub(super) fn build<T: DistScalar, I: Index, O: Index>(
+    builder: Builder<'_, I, O>,
+    device: &Device,
+    described: Described,
+    hosts: &Hosts,
+) -> Result<(GpuSpmmPlan<T>, Counted)> {
+    let Described { number, problem, shape, blocks, foreign, routes, limit } = described;
+    let Builder { pattern, rows_of_b, rows_of_c, .. } = builder;
+    let ranks = pattern.ranks();
+    let (rank, transpose, n) = (ranks.rank(), problem.transpose_a, problem.columns);
+    fits("rows", rows_of_b.max(rows_of_c))?;
+    let Blocks { own, others } = blocks;
+    let nnz = pattern.local().nnz();
+    let own = Nonzeros::new(own, pattern.columns().count(rank), transpose)?.simplified(nnz);
+    let plan = |nonzeros, layouts| Product::<T>::new(device, &problem, nonzeros, layouts);
+    let own = plan(own, (problem.layout_b, problem.layout_c))?;
+    let mut counted = Counted { nonzeros: own.nnz as u64, ..Counted::default() };
+    let list = |rows: &[u32]| RowList::<T>::new(device, rows, problem.semiring);
+
+    let mut messages = Messages::with_limit(limit);
+    let passed = messages.routes::<T>(&routes, rank, &others, n)?;
+    let mut relays = Vec::new();
+    for Relay { through, rows, .. } in &routes.relays {
+        let message =
+            messages.exchange.add_outgoing::<T>(*through, Tag::Relayed, rows.len() * n)?;
+        relays.push(Send { message, rows: list(rows)?, values: list(&[])? });
+    }
+    let mut peers = Vec::new();
+    let mut others = others.into_iter().peekable();
+    for (q, foreign) in foreign.into_iter().enumerate() {
+        let block = others.next_if(|block| block.peer == q);
+        if block.is_none() && foreign.is_none() {
+            continue;
+        }
+        if let Some(block) = &block {
+            counted.add_block(&block.counts, &shape, hosts.differ(rank, q));
+        }
+        let mut crossing = match transpose {
+            false => builder.forward(block, foreign, routes.pass_of(q, rank))?,
+            true => builder.transposed(block, foreign)?,
+        };
+        counted.nonzeros += crossing.nonzeros() as u64;
+        if routes.is_relayed(q) {
+            crossing.send_rows.clear();
+        }
+        let at = (q, peers.len());
+        let wired = builder.peer::<T, Product<T>>(at, crossing, &mut messages, &plan)?;
+        peers.push(peer(device, n, wired, &list)?);
+    }
+    let Messages { mut exchange, incoming, .. } = messages;
+    counted.add_messages(&exchange, rank, hosts);
+    // Rows that are passed on are copied from one message to another on the host.
+    let direct = ranks.communicator().takes_device_memory() && passed.is_empty();
+    let staging = Staging::new(device, &mut exchange, direct)?;
+
+    let partial = peers.iter().filter_map(|p| p.received.as_ref()?.rows.as_ref());
+    let partial = partial.map(|(_, rows)| rows.data().bytes()).sum::<usize>();
+    let held =
+        peers.iter().flat_map(Peer::products).chain([&own]).map(Product::bytes).sum::<usize>();
+    let explanation = Explanation {
+        problem: problem.clone(),
+        ranks: ranks.communicator().description(),
+        communication: shape.communication,
+        volume: Volume::default(),
+        order: pattern.order().copied(),
+        choice: unconfigured(own.plan.choice()),
+        workspace_bytes: held + partial + staging.bytes() + exchange.bytes(),
+    };
+    let plan = GpuSpmmPlan {
+        ranks: ranks.clone(),
+        number,
+        pattern: pattern.local().id(),
+        nnz,
+        rows_of_b,
+        rows_of_c,
+        problem,
+        device: device.clone(),
+        copies: device.new_stream()?,
+        own,
+        peers,
+        exchange,
+        incoming,
+        relays,
+        passed,
+        staging,
+        explanation,
+    };
+    Ok((plan, counted))
+}
+
+/// The lists of what passes between this rank and another.
+fn peer<T: DistScalar>(
+    device: &Device,
+    n: usize,
+    wired: Wired<Product<T>>,
+    list: &dyn Fn(&[u32]) -> Result<RowList<T>>,
+) -> Result<Peer<T>> {
+    let Wired { send, rows_come, received, served, partial } = wired;
+    let send = send.map(|send| {
+        let values = positions(send.values.iter().copied())?;
+        let (rows, values) = (list(&send.rows)?, list(&values)?);
+        Ok::<_, Error>(Send { message: send.message, rows, values })
+    });
+    let received = received.map(|received| {
+        let rows = received.rows.map(|rows| {
+            let partial = DeviceDense::zeros(device, rows.len(), n, Layout::RowMajor)?;
+            Ok::<_, Error>((list(&rows)?, partial))
+        });
+        let rows = rows.transpose()?;
+        let (product, of_b) = (received.product, received.of_b);
+        Ok::<_, Error>(Received { product, of_b, rows, values_come: received.values_come })
+    });
+    let served = served.map(|served| {
+        let (product, message) = (served.product, served.message);
+        Served { product, message, rows: served.rows, values_come: served.values_come }
+    });
+    let partial = partial.map(|partial| Ok::<_, Error>((partial.message, list(&partial.rows)?)));
+    let (send, received, partial) =
+        (send.transpose()?, received.transpose()?, partial.transpose()?);
+    Ok(Peer { send, rows_come, received, served, partial })
+}
+
+/// Positions of values as a GPU has them.
+fn positions(of: impl Iterator<Item = usize>) -> Result<Vec<u32>> {
+    let narrow = |position: usize| {
+        u32::try_from(position).map_err(|_| Error::Unsupported {
+            problem: "a rank of more than 2^32 nonzeros".into(),
+            backend: "products over ranks with GPUs".into(),
+            reason: "positions of its values are numbered in u32".into(),
+            nearest: "more ranks".into(),
+        })
+    };
+    of.map(narrow).collect()
+}
+
+impl<T: DistScalar> Peer<T> {
+    fn products(&self) -> impl Iterator<Item = &Product<T>> {
+        let received = self.received.iter().map(|received| &received.product);
+        received.chain(self.served.iter().map(|served| &served.product))
+    }
+}
+
+impl<T: DistScalar> Product<T> {
+    /// Plans the product of `nonzeros` with a B and into a C of these layouts.
+    fn new(
+        device: &Device,
+        of: &Problem,
+        nonzeros: Nonzeros,
+        (layout_b, layout_c): (Layout, Layout),
+    ) -> Result<Self> {
+        let Nonzeros { pattern, positions: at } = nonzeros;
+        let (rows, columns, nnz) = (pattern.nrows(), pattern.ncols(), pattern.nnz());
+        let problem = Problem::of_pattern(Operation::Spmm, rows, columns, nnz)
+            .columns(of.columns)
+            .semiring(of.semiring)
+            .deterministic(of.deterministic)
+            .finite(of.finite)
+            .layouts(layout_b, layout_c)
+            .calls(of.calls);
+        let uploaded = DevicePattern::upload(device, &pattern)?;
+        let plan = gustav_cuda::SpmmPlan::new(&uploaded, &problem, &Options::default())?;
+        let gathered = at.map(|at| {
+            let list = RowList::new(device, &positions(at.into_iter())?, of.semiring)?;
+            let values = DeviceBuffer::zeros(device, nnz, "values of a block on the device")?;
+            Ok::<_, Error>((list, values))
+        });
+        Ok(Product { plan, nnz, gathered: gathered.transpose()? })
+    }
+
+    /// Bytes that it holds.
+    fn bytes(&self) -> usize {
+        let gathered = self.gathered.iter().map(|(list, values)| list.bytes() + values.bytes());
+        self.plan.workspace_bytes() + gathered.sum::<usize>()
+    }
+}

@@ -1,0 +1,291 @@
+//! SpMM over ranks, of which this one computes on a GPU.
+
+mod build;
+mod run;
+mod staging;
+
+use gustav_core::{
+    DType, Error, Index, Layout, Operation, PatternId, Plans, Problem, Result, Scale, Semiring,
+    SpmmRequest, SpmvRequest,
+};
+use gustav_cuda::{DeviceDense, DeviceValues, RowList, Stream};
+
+use super::build::Builder;
+use super::{Described, Incoming, Passed, Section, check_dense};
+use crate::exchange::Exchange;
+use crate::local::{DistScalar, is_widened};
+use crate::{Communication, Device, DistPattern, Explanation, Ranks, Volume};
+use staging::Staging;
+
+/// Where a rank computes its part of products: on a GPU. Other ranks may use others, the same, or their CPU; several
+/// GPUs of a host are those of several ranks.
+///
+/// Messages go through page-locked memory of the host, in parts that are copied while others travel; where MPI says that
+/// it takes pointers to device memory, directly.
+#[derive(Clone, Debug)]
+pub struct Gpu {
+    device: gustav_cuda::Device,
+    ways: Device,
+}
+
+impl Gpu {
+    /// The GPU `device`.
+    pub fn new(device: gustav_cuda::Device) -> Self {
+        Gpu { device, ways: Device::default() }
+    }
+
+    /// The GPU number `rank` of those of this machine, counted around: a GPU for each of the ranks that share a host, if
+    /// it has as many, when `rank` is this one's number among them ([`Hosts::position`](crate::Hosts::position)).
+    ///
+    /// # Errors
+    /// [`Error::NoDevice`] when there is none.
+    pub fn of_rank(rank: usize) -> Result<Self> {
+        let count = gustav_cuda::Device::count()?;
+        if count == 0 {
+            return Err(Error::NoDevice { reason: "the NVIDIA driver finds no GPU".into() });
+        }
+        Ok(Gpu::new(gustav_cuda::Device::cuda(rank % count)?))
+    }
+
+    /// The GPU.
+    pub fn device(&self) -> &gustav_cuda::Device {
+        &self.device
+    }
+
+    /// Sets what ranks send each other, else the cheapest.
+    #[must_use]
+    pub fn communication(self, communication: Communication) -> Self {
+        Gpu { ways: self.ways.communication(communication), ..self }
+    }
+
+    /// As [`Device::two_levels`].
+    #[must_use]
+    pub fn two_levels(self, two: bool) -> Self {
+        Gpu { ways: self.ways.two_levels(two), ..self }
+    }
+}
+
+/// A plan for sparse × dense products over ranks, of which this one computes on a GPU, made by
+/// `pattern.spmm(columns).plan(&gpu)` or `pattern.spmv().plan(&gpu)`.
+///
+/// What ranks do and send is as of an [`SpmmPlan`](crate::SpmmPlan), of which other ranks may have one.
+pub struct GpuSpmmPlan<T: DistScalar> {
+    ranks: Ranks,
+    number: u64,
+    problem: Problem,
+    pattern: PatternId,
+    nnz: usize,
+    rows_of_b: usize,
+    rows_of_c: usize,
+    device: gustav_cuda::Device,
+    /// For copies from and to the host beside other work.
+    copies: Stream,
+    own: Product<T>,
+    peers: Vec<Peer<T>>,
+    exchange: Exchange,
+    incoming: Vec<Incoming>,
+    relays: Vec<Send<T>>,
+    passed: Vec<Passed>,
+    staging: Staging<T>,
+    explanation: Explanation,
+}
+
+/// Some nonzeros of op(A).
+struct Product<T: DistScalar> {
+    plan: gustav_cuda::SpmmPlan<T>,
+    nnz: usize,
+    /// Where the values are among those of the rank or of a message, and memory for them; in order when there are none.
+    gathered: Option<(RowList<T>, gustav_cuda::DeviceBuffer<T>)>,
+}
+
+/// Operands that go to another rank: rows of B, and behind them values.
+struct Send<T: DistScalar> {
+    message: usize,
+    rows: RowList<T>,
+    values: RowList<T>,
+}
+
+/// What passes between this rank and another.
+struct Peer<T: DistScalar> {
+    send: Option<Send<T>>,
+    /// Values of A behind the rows of B in the message of operands from there.
+    rows_come: usize,
+    received: Option<Received<T>>,
+    served: Option<Served<T>>,
+    /// Partial rows of C that come: the message, and the rows.
+    partial: Option<(usize, RowList<T>)>,
+}
+
+/// A product with rows of B that come.
+struct Received<T: DistScalar> {
+    product: Product<T>,
+    of_b: Section,
+    /// Rows of C that it adds to, and memory for as many; `None` for all of them, to which it adds directly.
+    rows: Option<(RowList<T>, DeviceDense<T>)>,
+    values_come: bool,
+}
+
+/// A product with this rank's B that gives partial rows of another rank's C.
+struct Served<T: DistScalar> {
+    product: Product<T>,
+    message: usize,
+    rows: usize,
+    values_come: bool,
+}
+
+impl<T: DistScalar> GpuSpmmPlan<T> {
+    /// Plans `problem` for `pattern`, of whose [`Explanation`] the products are those on the GPU. Collective.
+    ///
+    /// # Errors
+    /// As [`SpmmPlan::new`](crate::SpmmPlan::new), [`Error::Unsupported`] for f16 and bf16 unless only rows of B are
+    /// sent, as partial rows travel in the type of sums, and those of the GPU.
+    pub fn new<I: Index, O: Index>(
+        pattern: &DistPattern<I, O>,
+        problem: &Problem,
+        gpu: &Gpu,
+    ) -> Result<Self> {
+        let ranks = pattern.ranks();
+        let _turn = ranks.turn();
+        let only_rows = gpu.ways.communication == Communication::RowsOfB && !problem.transpose_a;
+        let here = match is_widened(T::DTYPE) && !only_rows {
+            true => Err(refuse(problem, T::DTYPE)),
+            false => Ok(true),
+        };
+        let described = Described::new::<T, I, O>(pattern, problem, &gpu.ways, here)?;
+        let all = described.oblivious(pattern);
+        let built = ranks.hosts().and_then(|hosts| {
+            build::build(Builder::new(pattern, &described), &gpu.device, described, hosts)
+        });
+        let (mut plan, counted) = ranks.together(built)?;
+        plan.explanation.volume = Volume::gather(ranks, counted, all)?;
+        Ok(plan)
+    }
+
+    /// What is computed, what ranks send, and how work is balanced.
+    pub fn explain(&self) -> &Explanation {
+        &self.explanation
+    }
+
+    /// Bytes that the plan holds on the GPU and in page-locked memory, besides its pattern.
+    pub fn workspace_bytes(&self) -> usize {
+        self.explanation.workspace_bytes
+    }
+
+    /// C = scale(α, op(A)·B) ⊕ scale(β, C), with this rank's values of A, rows of B and rows of C on the GPU; for a
+    /// vector, matrices of one column. C is finished when it returns. Collective.
+    ///
+    /// # Errors
+    /// As [`SpmmPlan::execute`](crate::SpmmPlan::execute); [`Error::Unsupported`] for an α of max-times that is not one,
+    /// [`Error::Device`], which may be of this rank alone.
+    pub fn execute<'v>(
+        &mut self,
+        values: impl Into<DeviceValues<'v, T>>,
+        b: &DeviceDense<T>,
+        c: &mut DeviceDense<T>,
+        scale: impl Into<Scale<T::Accum>>,
+    ) -> Result<()> {
+        let ranks = self.ranks.clone();
+        let _turn = ranks.turn();
+        let factors = scale.into().over(self.problem.semiring);
+        let ready = self.prepare(values.into(), b, c, factors.0);
+        let (key, arguments) = super::call(&self.problem, self.number, factors);
+        let values = ranks.agree(&key, arguments, ready)?;
+        self.multiply(values, b, c, factors)
+    }
+
+    /// The values, if the operands fit.
+    fn prepare<'v>(
+        &self,
+        values: DeviceValues<'v, T>,
+        b: &DeviceDense<T>,
+        c: &DeviceDense<T>,
+        alpha: T::Accum,
+    ) -> Result<&'v gustav_cuda::DeviceBuffer<T>> {
+        let p = &self.problem;
+        let values = values.fit("A", self.pattern, self.nnz)?;
+        check_dense(p, "B", (self.rows_of_b, p.layout_b), (b.nrows(), b.ncols(), b.layout()))?;
+        check_dense(p, "C", (self.rows_of_c, p.layout_c), (c.nrows(), c.ncols(), c.layout()))?;
+        let operands = [("A", values), ("B", b.data()), ("C", c.data())];
+        if let Some((name, _)) = operands.iter().find(|(_, m)| m.device() != &self.device) {
+            return Err(Error::Argument {
+                name,
+                found: "memory on another device".into(),
+                expected: format!("memory on {}", self.device.profile().name),
+            });
+        }
+        // Parts of a sum are scaled before they are added.
+        if p.semiring == Semiring::MaxTimes && alpha != p.semiring.one() {
+            return Err(Error::Unsupported {
+                problem: p.to_string(),
+                backend: "products over ranks with GPUs".into(),
+                reason: "a negative factor turns a maximum around".into(),
+                nearest: "alpha of one, and C scaled afterwards".into(),
+            });
+        }
+        self.exchange.check_idle(self.ranks.rank())?;
+        Ok(values)
+    }
+}
+
+fn refuse(problem: &Problem, dtype: DType) -> Error {
+    Error::Unsupported {
+        problem: problem.to_string(),
+        backend: "products over ranks with GPUs".into(),
+        reason: format!("partial rows of C of {dtype} would be rounded"),
+        nearest: "f32, or A·B with Communication::RowsOfB".into(),
+    }
+}
+
+impl<T: DistScalar, I: Index, O: Index> Plans<SpmmRequest<DistPattern<I, O>>, T> for Gpu {
+    type Plan = GpuSpmmPlan<T>;
+
+    fn plan(&self, request: SpmmRequest<DistPattern<I, O>>) -> Result<GpuSpmmPlan<T>> {
+        GpuSpmmPlan::new(&request.pattern, &request.problem, self)
+    }
+}
+
+impl<T: DistScalar, I: Index, O: Index> Plans<SpmvRequest<DistPattern<I, O>>, T> for Gpu {
+    type Plan = GpuSpmmPlan<T>;
+
+    fn plan(&self, request: SpmvRequest<DistPattern<I, O>>) -> Result<GpuSpmmPlan<T>> {
+        let problem = Problem { operation: Operation::Spmv, columns: 1, ..request.problem };
+        GpuSpmmPlan::new(&request.pattern, &problem, self)
+    }
+}
+
+impl<T: DistScalar> Drop for GpuSpmmPlan<T> {
+    fn drop(&mut self) {
+        if self.exchange.check_idle(self.ranks.rank()).is_err() {
+            self.staging.leak();
+        }
+    }
+}
+
+/// `len` values of `buffer` from `first` on, as memory of its own.
+///
+/// # Safety
+/// `buffer` lives until the work on them is done, and the caller orders it after other work on them.
+unsafe fn part<T: DistScalar>(
+    buffer: &gustav_cuda::DeviceBuffer<T>,
+    first: usize,
+    len: usize,
+) -> gustav_cuda::DeviceBuffer<T> {
+    assert!(first + len <= buffer.len(), "values of the buffer");
+    let address = buffer.address() + (first * size_of::<T>()) as u64;
+    // SAFETY: values of the buffer; the rest is promised by the caller.
+    unsafe { gustav_cuda::DeviceBuffer::borrowed(buffer.device(), address, len) }
+}
+
+/// Rows of a message as a matrix.
+///
+/// # Safety
+/// As [`part`].
+unsafe fn rows_of<T: DistScalar>(
+    buffer: &gustav_cuda::DeviceBuffer<T>,
+    first: usize,
+    (rows, n): (usize, usize),
+) -> Result<DeviceDense<T>> {
+    // SAFETY: promised by the caller.
+    let rows_of_b = unsafe { part(buffer, first * n, rows * n) };
+    DeviceDense::new(rows, n, Layout::RowMajor, n, rows_of_b)
+}

@@ -1,0 +1,71 @@
+//! Memory of messages: on the GPU, and page-locked on the host.
+
+use gustav_core::{Error, Result};
+use gustav_cuda::{Device, DeviceBuffer, PinnedBuffer};
+
+use crate::exchange::{Exchange, Lent};
+use crate::local::DistScalar;
+
+/// Memory of all messages of a plan on the GPU, by their numbers.
+pub(super) struct Staging<T: DistScalar> {
+    pub incoming: Vec<DeviceBuffer<T>>,
+    pub outgoing: Vec<DeviceBuffer<T>>,
+    /// Their page-locked memory, as long as a plan's exchange has it; none where messages go to MPI from the GPU.
+    pub host: bool,
+}
+
+impl<T: DistScalar> Staging<T> {
+    /// Memory for the messages of `exchange`, which has that on the host, or with `direct` that on the GPU.
+    ///
+    /// # Errors
+    /// [`Error::OutOfMemory`], [`Error::Device`].
+    pub fn new(device: &Device, exchange: &mut Exchange, direct: bool) -> Result<Self> {
+        let (mut incoming, mut outgoing) = (Vec::new(), Vec::new());
+        let lend = |comes: bool, _: usize, bytes: usize| {
+            if !bytes.is_multiple_of(size_of::<T>()) {
+                return Err(Error::Device {
+                    action: "taking memory for messages",
+                    reason: "a message is not of whole values".into(),
+                });
+            }
+            let len = bytes / size_of::<T>();
+            let buffer = DeviceBuffer::<T>::zeros(device, len, "messages on the device")?;
+            // Whoever uses the memory next is not of this stream.
+            device.stream().synchronize()?;
+            let lent = match direct {
+                true => Lent {
+                    first: std::ptr::with_exposed_provenance_mut(buffer.address() as usize),
+                    len: bytes,
+                    host: false,
+                    _holder: Box::new(()),
+                },
+                false => {
+                    let mut pinned = PinnedBuffer::<u8>::zeroed(
+                        device,
+                        bytes,
+                        "messages in page-locked memory",
+                    )?;
+                    let first = pinned.as_mut_ptr();
+                    Lent { first, len: bytes, host: true, _holder: Box::new(pinned) }
+                }
+            };
+            if comes { &mut incoming } else { &mut outgoing }.push(buffer);
+            Ok(lent)
+        };
+        // SAFETY: a plan leaks the memory on the GPU if something is under way when it is dropped; the holder has that on
+        // the host. The plan touches both as an exchange requires.
+        unsafe { exchange.lend(lend)? };
+        Ok(Staging { incoming, outgoing, host: !direct })
+    }
+
+    /// Bytes on the GPU.
+    pub fn bytes(&self) -> usize {
+        self.incoming.iter().chain(&self.outgoing).map(DeviceBuffer::bytes).sum()
+    }
+
+    /// Leaves the memory to messages that are still under way.
+    pub fn leak(&mut self) {
+        std::mem::forget(std::mem::take(&mut self.incoming));
+        std::mem::forget(std::mem::take(&mut self.outgoing));
+    }
+}

@@ -1,0 +1,220 @@
+//! Whole rows of A in one product, with rows of B that come behind this rank's own.
+
+use std::ops::Range;
+
+use gustav_core::{Arith, Buffer, Dense, DenseView, DenseViewMut, Index, Layout, Pattern, Result};
+use gustav_cpu::CpuScalar;
+
+use super::Section;
+use crate::blocks::Blocks;
+use crate::exchange::Exchange;
+use crate::local::{DistScalar, Nonzeros, Product, copy_all, rows_mut, rows_of_sums};
+
+// Fewest nonzeros that are worth a product of their own while messages travel.
+const LEAST_EARLY: usize = 1 << 14;
+
+/// The product of this rank's rows of A, whoever has their columns. Values stay where they are, unlike those of blocks,
+/// which are gathered first; B is copied instead, and only rows without columns of other ranks are multiplied before
+/// the rows of B have come.
+pub(super) struct WholeRows<A: CpuScalar> {
+    /// Consecutive rows without columns of other ranks, if there are enough of them, else all rows.
+    first: Part<A>,
+    /// Whether the first part needs no rows of B that come.
+    is_early: bool,
+    /// The rows before and behind it.
+    rest: Vec<Part<A>>,
+    /// This rank's rows of B, and behind them those that come.
+    b: Dense<A>,
+    arrivals: Vec<Arrival>,
+}
+
+/// Consecutive rows of A.
+struct Part<A: CpuScalar> {
+    rows: Range<usize>,
+    values: Range<usize>,
+    product: Product<A>,
+}
+
+/// Rows of B that come.
+pub(super) struct Arrival {
+    pub of_b: Section,
+    /// Positions of the rows among those of the section; `None` for all of them.
+    pub positions: Option<Vec<u32>>,
+    /// Where they go in B.
+    pub first: usize,
+}
+
+/// Whether moving the rows of B, with which nothing is multiplied meanwhile, takes fewer bytes than gathering the values
+/// of blocks and adding their partial rows of C.
+pub(super) fn is_cheaper<T: DistScalar>(blocks: &Blocks, rows_of_b: usize, n: usize) -> bool {
+    let Blocks { own, others } = blocks;
+    if n == 0 || others.is_empty() || others.iter().any(|b| !b.there.columns.is_empty()) {
+        return false;
+    }
+    let row = (n * size_of::<T::Accum>()) as u128;
+    let come: usize = others.iter().map(|b| b.columns.len()).sum();
+    if u32::try_from(rows_of_b + come).is_err() {
+        return false;
+    }
+    let copied = (2 * rows_of_b + 3 * come) as u128 * row;
+    let foreign: usize = others.iter().map(|b| b.here.columns.len()).sum();
+    let value = size_of::<usize>() + 2 * size_of::<T::Accum>();
+    let gathered = (own.columns.len() + foreign) as u128 * value as u128;
+    let added = others.iter().map(|b| 3 * b.here.rows.len() as u128 * row).sum::<u128>();
+    copied <= gathered + added
+}
+
+impl<A: CpuScalar> WholeRows<A> {
+    /// Plans the rows of `pattern`, whose nonzeros are `blocks`, by `plan`; `rows_of_b` are this rank's.
+    ///
+    /// # Errors
+    /// Those of `plan`, and [`gustav_core::Error::OutOfMemory`].
+    pub fn new<I: Index, O: Index>(
+        pattern: &Pattern<I, O>,
+        blocks: &Blocks,
+        (rows_of_b, n): (usize, usize),
+        plan: impl Fn(Nonzeros) -> Result<Product<A>>,
+    ) -> Result<Self> {
+        let mut columns = Buffer::<u32>::zeroed(pattern.nnz(), "column indices")?;
+        let mut local = vec![true; pattern.nrows()];
+        let Blocks { own, others } = blocks;
+        own.positions.iter().zip(&own.columns).for_each(|(at, column)| columns[*at] = *column);
+        let mut rows = rows_of_b;
+        for block in others {
+            let here = &block.here;
+            for (at, column) in here.positions.iter().zip(&here.columns) {
+                let behind = block.columns.partition_point(|c| c < column);
+                columns[*at] = (rows + behind) as u32;
+            }
+            here.rows.iter().for_each(|row| local[*row as usize] = false);
+            rows += block.columns.len();
+        }
+        let view = pattern.view();
+        let values = |range: &Range<usize>| match (
+            view.offsets().get(range.start),
+            view.offsets().get(range.end),
+        ) {
+            (Some(first), Some(end)) => first.to_usize()..end.to_usize(),
+            _ => 0..0,
+        };
+        let part = |range: Range<usize>| {
+            let values = values(&range);
+            let offsets = view.offsets().get(range.start..range.end + 1).unwrap_or_default();
+            let offset = |o: &O| (o.to_usize() - values.start) as u64;
+            let offsets: Vec<u64> = offsets.iter().map(offset).collect();
+            let indices = columns[values.clone()].to_vec();
+            let pattern = Pattern::new(range.len(), rows, offsets, indices)?;
+            let product = plan(Nonzeros { pattern, positions: None })?;
+            Ok(Part { rows: range, values, product })
+        };
+        let all = 0..pattern.nrows();
+        let early = longest(&local);
+        let nonzeros = values(&early).len();
+        let worth = nonzeros >= LEAST_EARLY && nonzeros >= pattern.nnz() / 4;
+        let first = if worth { early } else { all.clone() };
+        let rest = [0..first.start, first.end..all.end].into_iter().filter(|r| !r.is_empty());
+        Ok(WholeRows {
+            rest: rest.map(&part).collect::<Result<_>>()?,
+            first: part(first)?,
+            is_early: worth,
+            b: Dense::zeros(rows, n, Layout::RowMajor)?,
+            arrivals: Vec::new(),
+        })
+    }
+
+    /// Says where rows of B come from.
+    pub fn receives(&mut self, arrivals: Vec<Arrival>) {
+        self.arrivals = arrivals;
+    }
+
+    pub fn arrivals(&self) -> &[Arrival] {
+        &self.arrivals
+    }
+
+    /// The product that has most of the rows, as a rule.
+    pub fn first(&self) -> &Product<A> {
+        &self.first.product
+    }
+
+    /// All products.
+    pub fn products(&self) -> impl Iterator<Item = &Product<A>> {
+        [&self.first].into_iter().chain(&self.rest).map(|part| &part.product)
+    }
+
+    /// Bytes of B.
+    pub fn bytes(&self) -> usize {
+        size_of_val(self.b.data())
+    }
+}
+
+/// The most consecutive rows that are `local`.
+fn longest(local: &[bool]) -> Range<usize> {
+    let (mut best, mut first) = (0..0, 0);
+    for (row, is_local) in local.iter().enumerate() {
+        if !is_local {
+            first = row + 1;
+        } else if row + 1 - first > best.len() {
+            best = first..row + 1;
+        }
+    }
+    best
+}
+
+impl<A: CpuScalar + Arith> WholeRows<A> {
+    /// Copies this rank's B and multiplies what needs no other.
+    pub fn begin<T: DistScalar<Accum = A>>(
+        &mut self,
+        values: &[T],
+        scratch: &mut [A],
+        (b, c): (&DenseView<'_, A>, &mut DenseViewMut<'_, A>),
+        beta: A,
+    ) -> Result<()> {
+        let n = b.ncols();
+        copy_all(b, &mut self.b.data_mut()[..b.nrows() * n]);
+        match self.is_early {
+            true => self.first.execute(values, scratch, (&self.b, c), beta),
+            false => Ok(()),
+        }
+    }
+
+    /// Multiplies the rest, once all rows of B are in messages of `exchange`.
+    pub fn finish<T: DistScalar<Accum = A>>(
+        &mut self,
+        exchange: &Exchange,
+        values: &[T],
+        [scratch, _, widened]: &mut [&mut Buffer<A>; 3],
+        c: &mut DenseViewMut<'_, A>,
+        beta: A,
+    ) -> Result<()> {
+        let n = self.b.ncols();
+        for Arrival { of_b, positions, first } in &self.arrivals {
+            let come = &exchange.incoming::<T>(of_b.message)[of_b.first * n..][..of_b.rows * n];
+            let come = rows_of_sums(come, widened);
+            let to = &mut self.b.data_mut()[first * n..];
+            match positions {
+                None => to[..come.len()].copy_from_slice(come),
+                Some(positions) => {
+                    let rows = to.chunks_exact_mut(n).zip(positions);
+                    rows.for_each(|(to, at)| to.copy_from_slice(&come[*at as usize * n..][..n]));
+                }
+            }
+        }
+        let WholeRows { first, is_early, rest, b, .. } = self;
+        let first = (!*is_early).then_some(first);
+        let mut parts = first.into_iter().chain(rest);
+        parts.try_for_each(|part| part.execute(values, scratch, (b, c), beta))
+    }
+}
+
+impl<A: CpuScalar + Arith> Part<A> {
+    fn execute<T: DistScalar<Accum = A>>(
+        &mut self,
+        values: &[T],
+        scratch: &mut [A],
+        (b, c): (&Dense<A>, &mut DenseViewMut<'_, A>),
+        beta: A,
+    ) -> Result<()> {
+        let (values, c) = (&values[self.values.clone()], rows_mut(c, self.rows.clone())?);
+        self.product.execute(values, scratch, b.view(), c, beta)
+    }
+}

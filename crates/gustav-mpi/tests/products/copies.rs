@@ -1,0 +1,122 @@
+//! SpMM by teams of ranks.
+
+use gustav_core::{Csr, Dense, Error, Index, Layout, Result, Scale, Semiring};
+use gustav_mpi::{
+    Communication, DistScalar, Partition, Ranks, Replicated, ReplicatedSpmmPlan, SpmmPlan,
+};
+use gustav_testkit::battery::{Settings, SpmmCase, check_spmm_over};
+
+use crate::common::{Counting, Rows, Spread, Turns, all_ok, on_ranks, pattern_of};
+use crate::spmm;
+
+/// The product of `case` over ranks in teams of `copies`; that of Aᵀ by ranks alone.
+fn multiply<T: DistScalar, I: Index, O: Index>(
+    mut case: SpmmCase<'_, T, I, O>,
+    semiring: Semiring,
+    deterministic: bool,
+    (spread, copies): (Spread, usize),
+) -> Result<()> {
+    if case.transpose_a {
+        return spmm::multiply(case, semiring, deterministic, spread);
+    }
+    let (rows, columns) = (spread.partition(case.a.nrows()), spread.partition(case.a.ncols()));
+    let before = case.c.as_view();
+    let scale = Scale::new().alpha(case.alpha).beta(case.beta);
+    let layouts = (case.b.layout(), before.layout());
+    let parts = all_ok(on_ranks(spread.in_process(100), |ranks| {
+        let rank = ranks.rank();
+        let (a, values) = pattern_of(&ranks, &case.a, (&rows, &columns))?;
+        let b = Rows::of(&case.b, &columns, rank);
+        let mut c = Rows::of(&before, &rows, rank);
+        let mut plan: ReplicatedSpmmPlan<T> = a
+            .spmm(case.b.ncols())
+            .semiring(semiring)
+            .deterministic(deterministic)
+            .layouts(layouts.0, layouts.1)
+            .plan(&Replicated::new(spread.device(), copies))?;
+        // A second execution finds what the first left behind.
+        let first = c.data.clone();
+        plan.execute(&values, b.view(), c.view_mut(), scale)?;
+        c.data = first;
+        plan.execute(&values, b.view(), c.view_mut(), scale)?;
+        Ok(c)
+    }))?;
+    for (rank, part) in parts.iter().enumerate() {
+        part.copy_to(&mut case.c, &rows, rank);
+    }
+    Ok(())
+}
+
+#[test]
+fn teams_multiply_as_ranks_do() {
+    let (mut turns, mut turn) = (Turns::default(), 0);
+    for semiring in [Semiring::PlusTimes, Semiring::MaxTimes] {
+        let settings = Settings { columns: vec![1, 3, 8], ..Settings::default() };
+        check_spmm_over::<f64, u32, u32>(semiring, &settings, |case| {
+            turn += 1;
+            let spread = turns.next();
+            let divisors: Vec<usize> =
+                (1..=spread.ranks).filter(|c| spread.ranks.is_multiple_of(*c)).collect();
+            let copies = divisors[turn % divisors.len()];
+            multiply(case, semiring, turn % 2 == 0, (spread, copies))
+        });
+    }
+}
+
+/// A row of B goes to each team once: where all rows need all of B, teams of two send half as many.
+#[test]
+fn copies_save_rows_of_b() {
+    let (rows, per_row, n) = (64_usize, 64_usize, 256_usize);
+    let offsets = (0..=rows as u32).map(|r| r * per_row as u32).collect::<Vec<_>>();
+    let indices = (0..rows).flat_map(|_| 0..per_row as u32).collect::<Vec<_>>();
+    let a = Csr::<f32>::new(rows, per_row, offsets, indices, vec![1.0; rows * per_row]).unwrap();
+    let even = Partition::even(rows, 8);
+    let bytes = |copies: Option<usize>| -> u64 {
+        let spread =
+            Spread { ranks: 8, kind: 0, on_host: 1, communication: Communication::RowsOfB };
+        let sent = on_ranks(spread.in_process(usize::MAX), |ranks| -> Result<u64> {
+            let (ranks, sent) = Counting::over(ranks);
+            let (pattern, values) = pattern_of(&ranks, &a.view(), (&even, &even))?;
+            let b = Dense::from_fn(8, n, Layout::RowMajor, |i, j| (i + j) as f32)?;
+            let mut c = Dense::zeros(8, n, Layout::RowMajor)?;
+            let counted = match copies {
+                None => {
+                    let mut plan: SpmmPlan<f32> = pattern.spmm(n).plan(&spread.device())?;
+                    let before = sent.products();
+                    plan.execute(&values, &b, &mut c, ())?;
+                    assert!(sent.products()[0] > before[0]);
+                    plan.explain().volume.bytes()
+                }
+                Some(copies) => {
+                    let device = Replicated::new(spread.device(), copies);
+                    let mut plan: ReplicatedSpmmPlan<f32> = pattern.spmm(n).plan(&device)?;
+                    let before = sent.products();
+                    plan.execute(&values, &b, &mut c, ())?;
+                    let mine = plan.explain().volume.ranks[ranks.rank()];
+                    let after = sent.products();
+                    let found = [after[0] - before[0], after[1] - before[1]];
+                    assert_eq!(found, [mine.sent_bytes, mine.sent_messages]);
+                    plan.explain().volume.bytes()
+                }
+            };
+            Ok(counted)
+        });
+        all_ok(sent).expect("plans")[0]
+    };
+    let (one, two) = (bytes(None), bytes(Some(2)));
+    assert!(two < one, "{two} bytes with two copies, {one} with one");
+}
+
+#[test]
+fn copies_that_do_not_divide_the_ranks_are_refused() {
+    for found in on_ranks(Ranks::in_process(3), |ranks| {
+        let a = Csr::<f32>::new(3, 3, vec![0, 1, 2, 3], vec![0, 1, 2], vec![1.0; 3])?;
+        let even = Partition::even(3, 3);
+        let (pattern, _) = pattern_of(&ranks, &a.view(), (&even, &even))?;
+        let device = Replicated::new(gustav_mpi::Device::default(), 2);
+        let plan: Result<ReplicatedSpmmPlan<f32>> = pattern.spmm(2).plan(&device);
+        plan.map(|_| ())
+    }) {
+        assert!(matches!(found, Err(Error::Argument { name: "copies", .. })), "{found:?}");
+    }
+}
