@@ -38,7 +38,7 @@ fn other_numbers_of_warps() {
     let shape = WarpShape { warps: 5, lanes: 7, line: 16 };
     check_spmm::<f64, u32, u32, PlusTimes>(&settings, |case| {
         let order = Order::Lpt.of(&case.a.pattern(), shape, Search::Auto).expect("an order");
-        let config = output_stationary::Config { warps: 5, width: 2 };
+        let config = output_stationary::Config { warps: 5, width: 2, fill: true };
         let config = Some(Config::OutputStationary(config));
         let options = Options { config, order: Some(&order), ..Options::default() };
         run::<f64, u32, u32, PlusTimes>(&device, &options, case)
