@@ -12,13 +12,14 @@ use gustav_cuda::{Call, DeviceCsr, SpgemmCall, Stream};
 use gustav_plan::Algorithm;
 use gustav_report::{CUSPARSE, WHOLE, quantile};
 
+use super::engine::median;
 use super::{Started, configuration};
 use crate::engine::{Engine, Outcome, Prepared, Task, Versions, our_version};
 use crate::timing::Runner;
 use crate::value::Value;
 
-// Executions of which a time with warm caches is the median.
-const RUNS: usize = 15;
+// Executions of which the time with a plan is the median.
+const REUSES: usize = 15;
 
 /// A and B in a GPU's memory, and a mask.
 pub(crate) struct Pair<T> {
@@ -194,8 +195,7 @@ impl<T: Value> Engine<T> for SpgemmEngine<'_, T> {
     }
 
     fn hot_ms(&mut self) -> Result<Option<f64>> {
-        let times = (0..RUNS).map(|_| self.timed_warm()).collect::<Result<Vec<_>>>()?;
-        Ok(quantile(&times, 0.5))
+        median(|| self.timed_warm())
     }
 
     fn reuse_ms(&mut self) -> Result<Option<f64>> {
@@ -204,7 +204,7 @@ impl<T: Value> Engine<T> for SpgemmEngine<'_, T> {
         let mut plan = match self.mask {
             None => Plan::Whole(Box::new(SpgemmPlan::new(of_a, of_b, &self.problem, options)?)),
             Some(mask) => {
-                let problem = self.problem.clone().calls(RUNS as u64);
+                let problem = self.problem.clone().calls(REUSES as u64);
                 let plan = MaskedPlan::new(of_a, of_b, mask.pattern(), &problem, options)?;
                 Plan::Masked(Box::new(plan))
             }
@@ -214,7 +214,7 @@ impl<T: Value> Engine<T> for SpgemmEngine<'_, T> {
             Plan::Masked(plan) => plan.execute(a, b, Call::new())?,
         };
         let mut times = Vec::new();
-        for _ in 0..RUNS {
+        for _ in 0..REUSES {
             times.push(timed(stream, || match &mut plan {
                 Plan::Whole(plan) => plan.execute_into(a, b, &mut c, SpgemmCall::new()),
                 Plan::Masked(plan) => plan.execute_into(a, b, &mut c, Call::new()),

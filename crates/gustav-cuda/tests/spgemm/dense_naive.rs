@@ -66,12 +66,13 @@ fn as_published_it_wants_finite_operands_and_fills_no_pattern() {
     let a = random_rows::<f32, u32, u32>(6, 6, 1, |_| 2);
     let a = DeviceCsr::upload(&device, &a.view()).expect("A");
     let problem = a.pattern().spgemm(a.pattern()).problem;
+    let finite = problem.clone().finite(true);
     let config = Some(spgemm::Config::DenseNaive(Config::default()));
     let options = Options { config, ..Options::default() };
     let plan = |problem| SpgemmPlan::<f32>::new(a.pattern(), a.pattern(), problem, &options);
     let refused = plan(&problem).err().expect("a refusal").to_string();
     assert!(refused.contains("finite") && refused.contains("Tested"), "{refused}");
-    let mut plan = plan(&problem.finite(true)).expect("a plan");
+    let mut plan = plan(&finite).expect("a plan");
     let mut c = plan.execute(&a, &a, SpgemmCall::new()).expect("C");
     let refused = plan.execute_into(&a, &a, &mut c, SpgemmCall::new()).err();
     assert!(refused.expect("a refusal").to_string().contains("SpgemmPlan::execute"));
