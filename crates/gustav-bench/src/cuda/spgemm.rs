@@ -159,13 +159,19 @@ impl<'a, T: Value> SpgemmEngine<'a, T> {
     fn timed_cold(&self) -> Result<f64> {
         // C is freed outside the timing.
         let mut c = None;
-        self.gpu.probe.cold_ms(self.stream(), || Ok(c = Some(self.product()?)))
+        self.gpu.probe.cold_ms(self.stream(), || {
+            c = Some(self.product()?);
+            Ok(())
+        })
     }
 
     /// The same with warm caches.
     fn timed_warm(&self) -> Result<f64> {
         let mut c = None;
-        timed(self.stream(), || Ok(c = Some(self.product()?)))
+        timed(self.stream(), || {
+            c = Some(self.product()?);
+            Ok(())
+        })
     }
 }
 
