@@ -24,6 +24,8 @@ pub struct BenchArgs {
     pub peers: Option<Vec<String>>,
     /// The Python interpreter of the peers; `GUSTAV_PYTHON`, else `python3`, when absent.
     pub python: Option<String>,
+    /// Programs that are peers (bench/PROTOCOL.md), by the names under which they are measured.
+    pub programs: Vec<PeerProgram>,
     /// Threads of every engine; one per core when absent.
     pub threads: Option<usize>,
     /// The folder of matrix files in place of the one that the suite names; `GUSTAV_CORPUS`,
@@ -50,6 +52,30 @@ impl BenchArgs {
             seed: 1,
             ..BenchArgs::default()
         }
+    }
+}
+
+/// A program that speaks the protocol of peers, `NAME=FILE`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PeerProgram {
+    /// Name of the peer.
+    pub name: String,
+    /// The program, which is started with that name as its argument.
+    pub file: PathBuf,
+}
+
+impl FromStr for PeerProgram {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self> {
+        let parts =
+            text.split_once('=').filter(|(name, file)| !(name.is_empty() || file.is_empty()));
+        let (name, file) = parts.ok_or_else(|| Error::Argument {
+            name: "program of a peer",
+            found: text.into(),
+            expected: "NAME=FILE".into(),
+        })?;
+        Ok(PeerProgram { name: name.into(), file: file.into() })
     }
 }
 

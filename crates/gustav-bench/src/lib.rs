@@ -37,7 +37,7 @@ mod value;
 mod workload;
 
 pub use allocator::with_huge_pages;
-pub use args::{BenchArgs, Forecast, Outcome, Part};
+pub use args::{BenchArgs, Forecast, Outcome, Part, PeerProgram};
 pub use cuda::gather_ms;
 pub use derived::Derived;
 pub use machine::Bandwidth;

@@ -22,6 +22,17 @@ pub(crate) fn list(suite: &Suite) -> Result<(Vec<Workload>, Vec<String>)> {
     of(&suite.matrices, &suite.products.operations)
 }
 
+/// The family of a generator: its matrices have one source, so that none of them is tested on while
+/// relatives are trained on.
+fn family(generator: &str) -> &str {
+    match generator {
+        // All of them choose the columns of a row at random.
+        "sparse" | "empty" => "uniform",
+        // `grid5`, `grid27` and others: one grid, other neighbours.
+        _ => generator.trim_end_matches(|c: char| c.is_ascii_digit()),
+    }
+}
+
 /// The same for the matrices of `sources`, used for `operations` where they name none.
 ///
 /// # Errors
@@ -64,7 +75,7 @@ pub(crate) fn of(
         for text in source.generate.iter().flat_map(|text| spelt_out(text, &source.over)) {
             let kind = text.split(':').next().unwrap_or_default().to_owned();
             let shape = Some(text.parse::<Generator>()?.shape()?);
-            let (name, source) = (text.clone(), kind.clone());
+            let (name, source) = (text.clone(), family(&kind).to_owned());
             add(Listed { name, source, kind, shape, nnz: None }, Origin::Generated(text));
         }
         let Some(path) = &source.path else { continue };

@@ -4,9 +4,9 @@ use std::path::Path;
 
 use gustav_core::{CsrView, Result, Scalar};
 
-use crate::BenchArgs;
-use crate::engine::{Engine, Matrix, PeerEngine, PeerProcess, Task};
+use crate::engine::{Engine, Matrix, PeerEngine, PeerProcess, Program, Task};
 use crate::timing::Runner;
+use crate::{BenchArgs, PeerProgram};
 
 /// Peers that are Rust crates, compiled in by the feature `peers`.
 pub(crate) const CRATE_NAMES: [&str; 3] = ["sprs", "faer", "nalgebra-sparse"];
@@ -15,6 +15,7 @@ pub(crate) const CRATE_NAMES: [&str; 3] = ["sprs", "faer", "nalgebra-sparse"];
 pub(crate) struct Launch<'a> {
     pub python: String,
     pub script: Option<&'a Path>,
+    pub programs: Vec<PeerProgram>,
     pub threads: usize,
     pub folder: &'a Path,
 }
@@ -130,10 +131,15 @@ impl<'a> Launch<'a> {
     pub fn new(args: &BenchArgs, threads: usize, folder: &'a Path) -> Self {
         let python = args.python.clone().or_else(|| std::env::var("GUSTAV_PYTHON").ok());
         let python = python.unwrap_or_else(|| "python3".into());
-        Launch { python, script: None, threads, folder }
+        Launch { python, script: None, programs: args.programs.clone(), threads, folder }
     }
 
     fn start(&self, name: &str) -> Result<PeerProcess> {
-        PeerProcess::start(name, &self.python, self.script, self.threads, self.folder)
+        let program = self.programs.iter().find(|program| program.name == name);
+        let program = match program {
+            Some(program) => Program::Own(&program.file),
+            None => Program::Python { interpreter: &self.python, script: self.script },
+        };
+        PeerProcess::start(name, program, self.threads, self.folder)
     }
 }

@@ -32,6 +32,7 @@ const SHIPPED: &[(&str, &str)] = &[
     ("paper-a", include_str!("../../../bench/suites/paper-a.toml")),
     ("paper-b", include_str!("../../../bench/suites/paper-b.toml")),
     ("paper-c", include_str!("../../../bench/suites/paper-c.toml")),
+    ("paper-c-widths", include_str!("../../../bench/suites/paper-c-widths.toml")),
     ("programs", include_str!("../../../bench/suites/programs.toml")),
     ("quick", include_str!("../../../bench/suites/quick.toml")),
     ("regression", include_str!("../../../bench/suites/regression.toml")),

@@ -64,6 +64,32 @@ fn args(folder: &Path, python: String, peers: &[&str]) -> BenchArgs {
     }
 }
 
+/// A program that is started by itself, with its name alone.
+#[test]
+#[ignore = "needs python3, which stands in for a peer"]
+#[cfg(unix)]
+fn a_program_of_a_name_is_a_peer() {
+    let folder = tempfile::tempdir().unwrap();
+    // The script above takes its name from behind that of a script.
+    let file = interpreter(folder.path());
+    let program = std::fs::read_to_string(&file).unwrap().replace("\"$@\"", "- \"$@\"");
+    std::fs::write(&file, program).unwrap();
+    let none = folder.path().join("none").display().to_string();
+    let args = BenchArgs {
+        programs: vec![format!("mine={file}").parse().unwrap()],
+        ..args(folder.path(), none, &["mine", "scipy"])
+    };
+    let outcome = run(&args).unwrap();
+    assert_eq!((outcome.measured, outcome.wrong), (1, 0));
+    assert!(outcome.notes.len() == 1 && outcome.notes[0].contains("scipy"), "{:?}", outcome.notes);
+    let records = read_records(&args.record).unwrap();
+    assert!(records.iter().any(|r| r.engine == "mine" && r.execute_ms.is_some()), "{records:?}");
+    for wrong in ["mine", "=file", "mine="] {
+        let refused = wrong.parse::<gustav_bench::PeerProgram>().unwrap_err().to_string();
+        assert!(refused.contains("NAME=FILE"), "{refused}");
+    }
+}
+
 #[test]
 #[ignore = "needs python3, which stands in for a peer"]
 #[cfg(unix)]

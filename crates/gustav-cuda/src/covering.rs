@@ -22,6 +22,7 @@ use crate::schedule::{
     Cutting, RowBlocks, SegmentNonzeros, Segments, Target, TileNonzeros, items, lengths, partitions,
 };
 use crate::spgemm::binned::{Limits, Source};
+use crate::spgemm::dense_naive::Zeros;
 use crate::spmm::group::Types;
 use crate::spmm::segmented::{Config, Reduction, Variant, WITH_WINNERS};
 use crate::spmm::{b_stationary, dense, even_shares, row_block, tensor, winner_gradients};
@@ -458,7 +459,7 @@ fn requests() -> Vec<(usize, Request)> {
             requests.push((i + j + 1, row_split::request(dtype, Layout::ColumnMajor, config)));
         }
         requests.push((i + 1, thread_row::request(dtype, thread_row::Config::default())));
-        let strips = stationary::Config { warps: 32, width: 1 + 3 * i as u32 };
+        let strips = stationary::Config { warps: 32, width: 1 + 3 * i as u32, fill: false };
         requests
             .push((i + 2, stationary::request(output_stationary::source(), dtype, strips, i == 0)));
         let ordered = stationary::request(output_stationary::source(), dtype, strips, i == 1);
@@ -536,8 +537,10 @@ fn requests() -> Vec<(usize, Request)> {
             requests.push((i + number, spgemm::shared_row::request(dtype, config, repeats)));
         }
         requests.push((i + 2, spgemm::shared_row::request(dtype, paper, true)));
-        let naive = spgemm::dense_naive::Config::default();
-        requests.push((i + 3, spgemm::dense_naive::request(dtype, naive)));
+        for zeros in [Zeros::Multiplied, Zeros::Tested] {
+            let naive = spgemm::dense_naive::Config { zeros, ..Default::default() };
+            requests.push((i + 3, spgemm::dense_naive::request(dtype, naive)));
+        }
         for entries in [Entries::Pattern, Entries::Nonzeros] {
             requests.push((i + 4, compress::request(dtype, entries)));
         }

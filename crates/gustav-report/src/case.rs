@@ -80,6 +80,13 @@ impl Case {
         self.operation.strip_suffix(GRADIENTS).unwrap_or(&self.operation)
     }
 
+    /// Name of the matrix without the number of nonzeros that copies of it along the diagonal have:
+    /// copies have its pattern.
+    pub fn pattern(&self) -> &str {
+        let copied = self.matrix.rsplit_once(" x ");
+        copied.filter(|(_, nnz)| nnz.parse::<u64>().is_ok()).map_or(&self.matrix, |(name, _)| name)
+    }
+
     /// The same of so many heads.
     #[must_use]
     pub fn heads(self, heads: usize) -> Self {

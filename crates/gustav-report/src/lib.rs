@@ -30,6 +30,7 @@ mod draw;
 mod figures;
 
 mod page;
+mod parts;
 mod report;
 
 pub use analysis::{

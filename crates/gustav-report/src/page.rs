@@ -6,7 +6,7 @@ use gustav_core::Result;
 
 use super::draw::{Figure, dark_rules, slug, svg};
 use super::figures::Chapter;
-use super::table::Table;
+use super::parts::Part;
 use super::text::escaped;
 
 const STYLE: &str = "\
@@ -30,17 +30,14 @@ figure svg{width:100%;height:auto;max-width:36rem}
 figcaption{font-size:.9rem;max-width:36rem}
 ";
 
-/// Most figures of a family on the page.
-const SHOWN: usize = 6;
-
 /// The parts of a page.
 pub(crate) struct Page<'a> {
-    /// A sentence that describes the records.
-    pub about: String,
-    /// Tables.
-    pub tables: &'a [Table],
-    /// Families of figures.
-    pub chapters: &'a [Chapter],
+    /// What was measured where, a sentence for each platform.
+    pub about: &'a [String],
+    /// The figures that answer first.
+    pub glance: Option<&'a Chapter>,
+    /// Everything else.
+    pub parts: &'a [Part],
     /// Families of figures that the records do not fill, and what they need.
     pub absent: &'a [(&'static str, &'static str)],
     /// The folder of the files of tables and figures, relative to the page.
@@ -63,18 +60,36 @@ impl Page<'_> {
             "<style>\n{STYLE}@media (prefers-color-scheme:dark){{\n{}}}\n</style></head><body>\n<h1>gustav: measured</h1>",
             dark_rules()
         );
-        let _ = writeln!(out, "<p>{}</p>\n<nav><ul>", escaped(&self.about));
-        let tables = self.tables.iter().map(|t| (t.id.to_owned(), t.title));
-        let chapters = self.chapters.iter().map(|c| (slug(c.name), c.name));
-        for (id, title) in tables.chain(chapters) {
-            let _ = writeln!(out, "<li><a href=\"#{id}\">{}</a></li>", escaped(title));
+        out += "<ul>\n";
+        for sentence in self.about {
+            let _ = writeln!(out, "<li>{}</li>", escaped(sentence));
         }
-        out += "</ul></nav>\n";
-        for table in self.tables {
-            out += &table.html(self.folder);
+        out += "</ul>\n";
+        if let Some(glance) = self.glance {
+            self.chapter(&mut out, glance, "h2")?;
         }
-        for chapter in self.chapters {
-            self.chapter(&mut out, chapter)?;
+        out += "<nav>\n";
+        for part in self.parts {
+            let tables = part.tables.iter().map(|t| (t.id.to_owned(), t.title));
+            let chapters = part.chapters.iter().map(|c| (slug(c.name), c.name));
+            let title = part.title;
+            let _ = writeln!(out, "<p><a href=\"#{}\">{}</a></p><ul>", slug(title), escaped(title));
+            for (id, title) in tables.chain(chapters) {
+                let _ = writeln!(out, "<li><a href=\"#{id}\">{}</a></li>", escaped(title));
+            }
+            out += "</ul>\n";
+        }
+        out += "</nav>\n";
+        for part in self.parts {
+            let title = part.title;
+            let _ = writeln!(out, "<section id=\"{}\"><h2>{}</h2>", slug(title), escaped(title));
+            for table in &part.tables {
+                out += &table.html(self.folder);
+            }
+            for chapter in &part.chapters {
+                self.chapter(&mut out, chapter, "h3")?;
+            }
+            out += "</section>\n";
         }
         if !self.absent.is_empty() {
             out += "<section id=\"absent\"><h2>Not drawn</h2>\n<p>The records do not hold what \
@@ -88,20 +103,12 @@ impl Page<'_> {
         Ok(out)
     }
 
-    /// The figures of a family with the most marks, and links to the files of the others.
-    fn chapter(&self, out: &mut String, chapter: &Chapter) -> Result<()> {
-        let id = slug(chapter.name);
-        let _ = writeln!(out, "<section id=\"{id}\"><h2>{}</h2>", escaped(chapter.name));
-        let mut sizes: Vec<_> = chapter.figures.iter().map(Figure::size).collect();
-        sizes.sort_unstable_by(|a, b| b.cmp(a));
-        let least = sizes.get(SHOWN - 1).copied().unwrap_or(0);
-        let (mut shown, mut rest) = (Vec::new(), Vec::new());
-        for figure in &chapter.figures {
-            let full = figure.size() >= least && shown.len() < SHOWN;
-            if full { shown.push(figure) } else { rest.push(figure) }
-        }
+    /// The figures of a family.
+    fn chapter(&self, out: &mut String, chapter: &Chapter, heading: &str) -> Result<()> {
+        let (id, name) = (slug(chapter.name), escaped(chapter.name));
+        let _ = writeln!(out, "<section id=\"{id}\"><{heading}>{name}</{heading}>");
         out.push_str("<div class=\"figures\">\n");
-        for figure in shown {
+        for figure in &chapter.figures {
             let (svg, files) = (svg(figure)?, self.files(figure));
             let caption = escaped(&figure.caption);
             let _ = writeln!(
@@ -111,14 +118,12 @@ impl Page<'_> {
             );
         }
         out.push_str("</div>\n");
-        if !rest.is_empty() {
-            let count = rest.len();
-            let _ = writeln!(out, "<details><summary>{count} more as files</summary><ul>");
-            for figure in rest {
-                let (title, files) = (escaped(&figure.title), self.files(figure));
-                let _ = writeln!(out, "<li>{title} {files}</li>");
-            }
-            out.push_str("</ul></details>\n");
+        if chapter.left_out > 0 {
+            let _ = writeln!(
+                out,
+                "<p>{} more of fewer points are not drawn; a report of fewer records draws them.</p>",
+                chapter.left_out
+            );
         }
         out.push_str("</section>\n");
         Ok(())

@@ -151,6 +151,9 @@ pub struct Record {
     pub seed: u64,
     /// Start of the case in milliseconds since 1970: equal for engines that were timed in the same rounds.
     pub group: u64,
+    /// Whether no rule was fitted to its matrix: it was read from a file whose name says so.
+    #[serde(skip)]
+    pub unseen: bool,
 }
 
 impl Record {
@@ -185,9 +188,12 @@ impl Record {
         (self.status, self.message) = (status, Some(why.to_string()));
     }
 
-    /// Whether `execute_ms` is with cold caches: on a GPU, and if there is a separate warm time.
+    /// Whether `execute_ms` is with cold caches: if there is a separate warm time, and on a GPU. There
+    /// programs are as warm as they leave their operands, and an SpGEMM without a warm time is from
+    /// when it was measured with warm caches alone.
     pub fn is_cold(&self) -> bool {
-        self.gpu.is_some() || self.hot_ms.is_some()
+        let always = self.case.product() != "spgemm" && !self.is_program();
+        self.hot_ms.is_some() || self.gpu.is_some() && always
     }
 
     /// Median time with warm caches.
@@ -245,13 +251,19 @@ impl Record {
     }
 }
 
+/// What the names of files contain whose matrices no rule was fitted to.
+const UNSEEN: &str = "-unseen";
+
 /// Reads records, also from a compressed file. A last line that an interruption cut short is
 /// ignored.
 ///
 /// # Errors
 /// [`Error::Io`] when the file cannot be read, [`Error::Parse`] for a line that is no record.
 pub fn read(path: &Path) -> Result<Vec<Record>> {
-    parse(&gustav_io::read_bytes(path)?[..], path)
+    let mut records = parse(&gustav_io::read_bytes(path)?[..], path)?;
+    let unseen = path.file_name().is_some_and(|name| name.to_string_lossy().contains(UNSEEN));
+    records.iter_mut().for_each(|r| r.unseen = unseen);
+    Ok(records)
 }
 
 /// The records in the text of a file, which errors name as `path`; as [`read`].

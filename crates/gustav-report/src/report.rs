@@ -1,5 +1,6 @@
 //! A report of records: a page of tables and figures, and each of them as a file.
 
+use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
@@ -10,15 +11,16 @@ use crate::analysis::Platform;
 use crate::draw::Figure;
 use crate::figures::Chapter;
 use crate::page::Page;
+use crate::parts::{Part, arranged};
 use crate::table::Table;
 use crate::{Counters, Record, TuneReport, draw, figures, tables};
 
 /// Tables and figures of records.
 #[derive(Clone, Debug)]
 pub struct Report {
-    about: String,
-    tables: Vec<Table>,
-    chapters: Vec<Chapter>,
+    about: Vec<String>,
+    glance: Option<Chapter>,
+    parts: Vec<Part>,
     absent: Vec<(&'static str, &'static str)>,
 }
 
@@ -52,18 +54,11 @@ impl Report {
             });
         }
         let platforms = Platform::all(records);
-        let (chapters, absent) = figures::all(&platforms, tunings, counters);
-        let mut suites: Vec<_> = records.iter().map(|r| r.suite.as_str()).collect();
-        suites.sort_unstable();
-        suites.dedup();
-        let names: Vec<_> = platforms.iter().map(|s| s.name.as_str()).collect();
-        let about = format!(
-            "{} records of suite {} on {}. How they were measured: bench/METHODOLOGY.md.",
-            records.len(),
-            suites.join(", "),
-            names.join("; ")
-        );
-        Ok(Report { about, tables: tables::all(&platforms), chapters, absent })
+        let (mut chapters, absent) = figures::all(&platforms, tunings, counters);
+        let glance = chapters.extract_if(.., |chapter| chapter.name == figures::GLANCE).next();
+        let mut about: Vec<_> = platforms.iter().map(measured).collect();
+        about.push("How it was measured: bench/METHODOLOGY.md.".into());
+        Ok(Report { about, glance, parts: arranged(tables::all(&platforms), chapters), absent })
     }
 
     /// Families of figures that the records do not fill, with what each needs.
@@ -72,7 +67,12 @@ impl Report {
     }
 
     fn figures(&self) -> impl Iterator<Item = &Figure> {
-        self.chapters.iter().flat_map(|chapter| &chapter.figures)
+        let chapters = self.parts.iter().flat_map(|part| &part.chapters);
+        self.glance.iter().chain(chapters).flat_map(|chapter| &chapter.figures)
+    }
+
+    fn tables(&self) -> impl Iterator<Item = &Table> {
+        self.parts.iter().flat_map(|part| &part.tables)
     }
 
     /// Writes the page, and its tables and figures into the folder `NAME-files` next to it. Each
@@ -89,7 +89,7 @@ impl Report {
             action: "make the folder",
             source,
         })?;
-        for table in &self.tables {
+        for table in self.tables() {
             write(folder.join(format!("{}.csv", table.id)), table.csv().as_bytes())?;
         }
         for figure in self.figures() {
@@ -98,9 +98,9 @@ impl Report {
             write(file("png"), &draw::png(figure)?)?;
         }
         let html = Page {
-            about: self.about.clone(),
-            tables: &self.tables,
-            chapters: &self.chapters,
+            about: &self.about,
+            glance: self.glance.as_ref(),
+            parts: &self.parts,
             absent: &self.absent,
             folder: &name,
         };
@@ -108,11 +108,36 @@ impl Report {
         Ok(Written {
             page: page.into(),
             folder,
-            tables: self.tables.len(),
+            tables: self.tables().count(),
             figures: self.figures().count(),
             absent: self.absent.clone(),
         })
     }
+}
+
+/// What was measured on a platform, in a sentence.
+fn measured(platform: &Platform) -> String {
+    let all = || platform.records.iter().chain(&platform.programs);
+    let names = |words: Vec<String>| {
+        let words: BTreeSet<_> = words.into_iter().collect();
+        words.into_iter().collect::<Vec<_>>().join(", ")
+    };
+    let operations = names(all().map(|r| r.case.operation.clone()).collect());
+    let suites = names(all().map(|r| r.suite.clone()).collect());
+    let count = |unseen: bool| {
+        let own = all().filter(|r| r.unseen == unseen).map(|r| r.case.matrix.as_str());
+        own.collect::<BTreeSet<_>>().len()
+    };
+    let unseen = match count(true) {
+        0 => String::new(),
+        n => format!("{n} matrices that no rule was fitted to and "),
+    };
+    format!(
+        "{}: {operations}, on {unseen}{} others ({} records; suites {suites}).",
+        platform.name,
+        count(false),
+        all().count(),
+    )
 }
 
 /// The speed-ups of every product, a picture for every platform of `records`, as SVG files.

@@ -62,7 +62,7 @@ impl Table {
 
     /// The table as a part of a page.
     pub fn html(&self, folder: &str) -> String {
-        let mut out = format!("<section id=\"{}\"><h2>{}</h2>\n", self.id, escaped(self.title));
+        let mut out = format!("<section id=\"{}\"><h3>{}</h3>\n", self.id, escaped(self.title));
         let _ = writeln!(out, "<p>{}</p>", escaped(&self.caption));
         let long = if self.rows.len() > LONG { " long" } else { "" };
         let _ = write!(out, "<div class=\"wide{long}\"><table><thead><tr>");

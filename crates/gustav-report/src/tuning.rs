@@ -35,11 +35,13 @@ pub struct TuneReport {
     pub classes: Vec<usize>,
     /// Mean loss of regressions by their hidden layers, if requested.
     pub topologies: Vec<(String, f64)>,
+    /// Mean loss of every network on a fifth of the training sources, when it was trained on the others.
+    #[serde(default)]
+    pub validation: BTreeMap<String, f64>,
     /// Losses of every rival in five-fold cross-validation over the sources, if requested.
     #[serde(default)]
     pub folds: BTreeMap<String, Folded>,
-    /// Of the networks with the most features, the one with the least mean loss: over the folds,
-    /// else on the test matrices.
+    /// The network with the least mean loss in the validation.
     pub taken: String,
 }
 

@@ -1,13 +1,13 @@
 //! The tables and the picture of the README, and the tables of docs/mpi.md, are those that the records give. With
 //! `GUSTAV_WRITE_README` set the tests write them first.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use gustav_report::{
-    Comparison, Ratios, Record, Report, VENDORS, caches, compare, picture_of_ranks, pictures,
+    Case, Comparison, Ratios, Record, Report, VENDORS, caches, compare, picture_of_ranks, pictures,
     read_counters, read_records, read_tuning,
 };
 
@@ -16,13 +16,17 @@ struct Place {
     name: &'static str,
     suites: &'static [&'static str],
     peers: &'static [&'static str],
+    /// The peers as readers know them.
+    beside: &'static str,
 }
 
-const CPU: Place = Place { name: "cpu", suites: &["cpu"], peers: &VENDORS };
+const CPU: Place =
+    Place { name: "cpu", suites: &["cpu"], peers: &VENDORS, beside: "MKL, GraphBLAS" };
 const GPU: Place = Place {
     name: "gpu",
     suites: &["gpu", "gpu-spgemm"],
     peers: &["cusparse-default", "cusparse-alg1", "cusparse-alg2", "cusparse-alg3"],
+    beside: "cuSPARSE",
 };
 
 /// Of matrices that no rule was fitted to, files of records whose names end so.
@@ -87,7 +91,7 @@ fn records(place: &Place) -> Vec<Record> {
 /// Products on a GPU of matrices that no rule was fitted to, each beside one peer.
 fn unseen() -> String {
     let records = records_of(|name| name.starts_with(GPU.name) && name.contains(UNSEEN));
-    let mut out = String::new();
+    let mut out = machines(&records);
     writeln!(out, "| product | type | beside | matrices | geomean | worst | best | lost |")
         .unwrap();
     writeln!(out, "|---|---|---|---|---|---|---|---|").unwrap();
@@ -135,12 +139,100 @@ fn unseen() -> String {
     out
 }
 
+/// A product's words for readers.
+fn product_of(case: &Case) -> String {
+    let Case { operation, columns, sorted, layout, .. } = case;
+    match (operation.as_str(), sorted) {
+        ("spmm", _) if *columns == 1 => "SpMM, 1 column".into(),
+        ("spmm", _) if layout != "row-major" => format!("SpMM, {columns} columns, {layout}"),
+        ("spmm", _) => format!("SpMM, {columns} columns"),
+        ("spmv", _) => "SpMV".into(),
+        (_, true) => "SpGEMM, sorted".into(),
+        (_, false) => "SpGEMM, unsorted".into(),
+    }
+}
+
+/// What the ratios of a product are to: the peers of `place`, and where some of them were wrong, how
+/// often one alone was right.
+fn beside(own: &[&Comparison<'_>], place: &Place) -> String {
+    let right =
+        |c: &&&Comparison<'_>| place.peers.iter().filter(|p| c.peers.contains_key(*p)).count();
+    let most = own.iter().map(|c| right(&c)).max().unwrap_or(0);
+    let alone: Vec<_> = own.iter().filter(|c| right(c) == 1 && most > 1).collect();
+    let Some(first) = alone.first() else { return place.beside.into() };
+    let only = place.peers.iter().find(|p| first.peers.contains_key(*p)).expect("one is right");
+    if !alone.iter().all(|c| c.peers.contains_key(only)) || alone.len() * 2 < own.len() {
+        return place.beside.into();
+    }
+    format!("{}; right on {} of {} by {only} alone", place.beside, alone.len(), own.len())
+}
+
+/// The matrix of the least ratio, or one on which ours failed.
+fn worst_of<'a>(own: &[&Comparison<'a>], place: &Place) -> &'a str {
+    let ratio = |c: &Comparison<'_>| match c.failed_beside(place.peers) {
+        true => Some(0.0),
+        false => c.against(place.peers),
+    };
+    let found = own.iter().filter_map(|c| Some((ratio(c)?, c.ours.case.matrix.as_str())));
+    found.min_by(|a, b| a.0.total_cmp(&b.0)).map_or("", |found| found.1)
+}
+
+/// A line of a table; `worst_of` is the matrix of the worst ratio.
+fn line([product, dtype, beside, worst_of, caches]: [&str; 5], r: &Ratios) -> String {
+    let Ratios { count, geomean, worst, best, lost } = r;
+    let lost = 100.0 * lost;
+    format!(
+        "| {product} | {dtype} | {beside} | {count} | {geomean:.2} | {worst:.2}{worst_of} | {best:.2} | {lost:.0}% | {caches} |\n"
+    )
+}
+
+/// The faster of a vendor's f32 product and its right product in `own`, over ours, where the f32
+/// product was measured: in another run.
+fn beside_f32(own: &[&Comparison<'_>], records: &[Record], place: &Place) -> Option<Ratios> {
+    let f32_ms = |case: &Case| {
+        let same = |r: &&Record| {
+            place.peers.contains(&r.engine.as_str())
+                && r.case == Case { dtype: "f32".into(), ..case.clone() }
+        };
+        records.iter().filter(same).filter_map(|r| r.execute_ms).reduce(f64::min)
+    };
+    let ratio = |c: &Comparison<'_>| {
+        let wide = f32_ms(&c.ours.case)? / c.ours.execute_ms?;
+        Some(c.against(place.peers).map_or(wide, |narrow| narrow.min(wide)))
+    };
+    Ratios::of_patterns(own.iter().filter_map(|c| Some((c.ours.case.pattern(), ratio(c)?))))
+}
+
+/// The processor of records, or the GPU, and the versions of peers, as they name them.
+fn machines(records: &[Record]) -> String {
+    let name = |r: &Record| match &r.gpu {
+        Some(gpu) => gpu.name.clone(),
+        None => format!("{}, {} threads", r.machine.cpu, r.threads),
+    };
+    let names: BTreeSet<_> = records.iter().map(name).collect();
+    // Not of what only drives the peers; of a long name the number alone.
+    let drives = |name: &str| ["python", "numpy", "threads"].contains(&name);
+    let number = |text: &str| {
+        let number = text.rsplit("Version ").next().unwrap_or(text);
+        number.split('-').next().unwrap_or(number).to_owned()
+    };
+    let versions = records.iter().filter(|r| !r.is_ours()).flat_map(|r| &r.versions);
+    let versions = versions.filter(|(name, _)| !drives(name));
+    let versions = versions.map(|(name, version)| format!("{name} {}", number(version)));
+    let versions: BTreeSet<_> = versions.collect();
+    let join = |words: BTreeSet<String>| words.into_iter().collect::<Vec<_>>().join(", ");
+    format!("{}; {}:\n\n", join(names), join(versions))
+}
+
 fn table(place: &Place) -> String {
     let records = records(place);
-    let mut out = String::new();
-    writeln!(out, "| product | type | matrices | geomean | worst | best | lost | caches |")
-        .unwrap();
-    writeln!(out, "|---|---|---|---|---|---|---|---|").unwrap();
+    let mut out = machines(&records);
+    writeln!(
+        out,
+        "| product | type | beside | patterns | geomean | worst | best | lost | caches |"
+    )
+    .unwrap();
+    writeln!(out, "|---|---|---|---|---|---|---|---|---|").unwrap();
     let compared = compare(&records, "auto");
     let mut kinds: Vec<_> = compared
         .iter()
@@ -153,7 +245,6 @@ fn table(place: &Place) -> String {
     });
     kinds.dedup();
     for kind in kinds {
-        let (operation, columns, sorted, dtype, layout) = kind;
         let of_kind = |c: &&Comparison<'_>| {
             let case = &c.ours.case;
             let dtype = case.dtype.as_str();
@@ -161,28 +252,21 @@ fn table(place: &Place) -> String {
                 == kind
         };
         let own: Vec<_> = compared.iter().filter(of_kind).collect();
-        let ratios: Vec<f64> = own.iter().filter_map(|c| c.against(place.peers)).collect();
+        let ratios =
+            own.iter().filter_map(|c| Some((c.ours.case.pattern(), c.against(place.peers)?)));
+        let ratios = Ratios::of_patterns(ratios);
         let failed = own.iter().filter(|c| c.failed_beside(place.peers)).count();
-        let Some(r) = Ratios::of(&ratios).map(|r| r.with_failed(failed)) else { continue };
-        let product = match (operation, sorted) {
-            ("spmm", _) if columns == 1 => "SpMM, 1 column".into(),
-            ("spmm", _) if layout != "row-major" => format!("SpMM, {columns} columns, {layout}"),
-            ("spmm", _) => format!("SpMM, {columns} columns"),
-            ("spmv", _) => "SpMV".into(),
-            (_, true) => "SpGEMM, sorted".into(),
-            (_, false) => "SpGEMM, unsorted".into(),
-        };
-        writeln!(
-            out,
-            "| {product} | {dtype} | {} | {:.2} | {:.2} | {:.2} | {:.0}% | {} |",
-            r.count,
-            r.geomean,
-            r.worst,
-            r.best,
-            100.0 * r.lost,
-            caches(&own, place.peers)
-        )
-        .unwrap();
+        let Some(r) = ratios.map(|r| r.with_failed(failed)) else { continue };
+        let (product, dtype) = (product_of(&own[0].ours.case), kind.3);
+        let caches = caches(&own, place.peers);
+        let worst = format!(" ({})", worst_of(&own, place));
+        out += &line([&product, dtype, &beside(&own, place), &worst, &caches], &r);
+        if ["f16", "bf16"].contains(&dtype)
+            && let Some(r) = beside_f32(&own, &records, place)
+        {
+            let name = format!("the faster of {} in {dtype} and in f32", place.beside);
+            out += &line([&product, dtype, &name, "", "cold"], &r);
+        }
     }
     out
 }
@@ -337,6 +421,39 @@ fn the_tables_are_those_of_the_records() {
             ("read", reading()),
         ],
     );
+}
+
+/// Table 1 of Yang, Buluc and Owens, as `bench/paper_a_table1.py` recorded it.
+fn table_1() -> String {
+    let mut out = String::new();
+    writeln!(out, "| product | kernel | loads in flight | paper | registers | paper | further accesses of A, B, C | paper |")
+        .unwrap();
+    writeln!(out, "|---|---|---|---|---|---|---|---|").unwrap();
+    for row in rows_of_csv("gpu-paper-a-table1.csv") {
+        let product = if row["operation"] == "spmv" { "SpMV" } else { "SpMM" };
+        let ahead =
+            row["parameters"].split("AHEAD=").nth(1).and_then(|rest| rest.split(' ').next());
+        let ahead = ahead.map_or(String::new(), |ahead| format!(", rounds of {ahead}"));
+        let further = ["a", "b", "c"].map(|of| row[&format!("further_accesses_{of}")].as_str());
+        writeln!(
+            out,
+            "| {product} | {}{ahead} | {} | {} | {} | {} | {} | {} |",
+            row["algorithm"],
+            row["independent_loads"],
+            row["paper_independent_reads_of_b"],
+            row["registers"],
+            row["paper_registers"],
+            further.join(", "),
+            row["paper_further_accesses"],
+        )
+        .unwrap();
+    }
+    out
+}
+
+#[test]
+fn table_1_of_the_paper_is_that_of_the_record() {
+    check_tables("docs/algorithms/row-split.md", &[("table-1", table_1())]);
 }
 
 #[test]

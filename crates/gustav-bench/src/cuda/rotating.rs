@@ -138,7 +138,7 @@ fn executions(ms: f64) -> usize {
 }
 
 /// The median of the times of several executions.
-fn median(mut ms: impl FnMut() -> Result<f64>) -> Result<Option<f64>> {
+pub(super) fn median(mut ms: impl FnMut() -> Result<f64>) -> Result<Option<f64>> {
     let mut times = Vec::new();
     while times.len() < FEWEST_HOT_RUNS
         || times.len() < HOT_RUNS && times.iter().sum::<f64>() < HOT_MS

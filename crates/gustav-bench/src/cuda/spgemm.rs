@@ -1,20 +1,24 @@
 //! SpGEMM on a GPU: from CSR to CSR in its memory, with all steps.
 
+use std::cell::RefCell;
 use std::fmt::Debug;
 use std::time::Instant;
 
-use gustav_core::{Error, Problem, Result, Scalar};
+use gustav_core::{Problem, Result, Scalar};
+use gustav_cuda::probe::timed;
 use gustav_cuda::spgemm::masked::{self, MaskedPlan};
 use gustav_cuda::spgemm::{Config, Options, SpgemmPlan, multiply, vendor};
 use gustav_cuda::{Call, DeviceCsr, SpgemmCall, Stream};
 use gustav_plan::Algorithm;
 use gustav_report::{CUSPARSE, WHOLE, quantile};
 
+use super::rotating::median;
 use super::{Started, configuration};
 use crate::engine::{Engine, Outcome, Prepared, Task, Versions, our_version};
 use crate::timing::Runner;
 use crate::value::Value;
 
+// Executions of which the time with a plan is the median.
 const REUSES: usize = 15;
 
 /// A and B in a GPU's memory, and a mask.
@@ -47,7 +51,8 @@ impl<T: Value> Pair<T> {
     }
 }
 
-/// One algorithm; every execution is a whole product, including allocation and deallocation.
+/// One algorithm; every execution is a whole product, from CSR to a C in memory that it allocates, timed
+/// by the GPU's clock. Only the vendor's handle is made beforehand, and held by a plan.
 pub(crate) struct SpgemmEngine<'a, T: Value> {
     gpu: &'a Started,
     on: &'a Pair<T>,
@@ -55,6 +60,7 @@ pub(crate) struct SpgemmEngine<'a, T: Value> {
     mask: Option<&'a DeviceCsr<T>>,
     problem: Problem,
     options: Options,
+    vendor: Option<RefCell<SpgemmPlan<T>>>,
     prepared: Prepared,
 }
 
@@ -94,7 +100,9 @@ impl<'a, T: Value> SpgemmEngine<'a, T> {
         let problem = problem(&task);
         let config = Some(Config::Vendor(vendor::Config::ALL[place]));
         let options = Options { config, ..Options::default() };
-        Self::prepare(gpu, (on, on.mask.as_ref()), problem, options, versions)
+        let plan = SpgemmPlan::new(on.a.pattern(), on.b().pattern(), &problem, &options)?;
+        let engine = Self::prepare(gpu, (on, on.mask.as_ref()), problem, options, versions)?;
+        Ok(SpgemmEngine { vendor: Some(RefCell::new(plan)), ..engine })
     }
 
     fn prepare(
@@ -129,27 +137,41 @@ impl<'a, T: Value> SpgemmEngine<'a, T> {
             }
         };
         gpu.device.stream().synchronize()?;
-        Ok(SpgemmEngine { gpu, on, mask, problem, options, prepared })
+        Ok(SpgemmEngine { gpu, on, mask, problem, options, vendor: None, prepared })
     }
 
     fn stream(&self) -> &Stream {
         self.gpu.device.stream()
     }
 
-    /// Milliseconds of a whole product by the host's clock, and the product.
-    fn execute(&self) -> Result<(f64, DeviceCsr<T>)> {
-        self.stream().synchronize()?;
-        let (ms, c) = crate::engine::timed(|| {
-            let (a, b, call) = (&self.on.a, self.on.b(), Call::new());
-            let (problem, options) = (&self.problem, &self.options);
-            let c = match self.mask {
-                None => multiply(a, b, problem, options, call)?,
-                Some(mask) => masked::multiply(a, b, mask.pattern(), problem, options, call)?,
-            };
-            self.stream().synchronize()?;
-            Ok::<_, Error>(c)
-        });
-        Ok((ms, c?))
+    /// A whole product.
+    fn product(&self) -> Result<DeviceCsr<T>> {
+        let (a, b, call) = (&self.on.a, self.on.b(), Call::new());
+        let (problem, options) = (&self.problem, &self.options);
+        match (self.mask, &self.vendor) {
+            (Some(mask), _) => masked::multiply(a, b, mask.pattern(), problem, options, call),
+            (None, Some(plan)) => plan.borrow_mut().execute(a, b, SpgemmCall::new()),
+            (None, None) => multiply(a, b, problem, options, call),
+        }
+    }
+
+    /// Milliseconds of a whole product with cold caches.
+    fn timed_cold(&self) -> Result<f64> {
+        // C is freed outside the timing.
+        let mut c = None;
+        self.gpu.probe.cold_ms(self.stream(), || {
+            c = Some(self.product()?);
+            Ok(())
+        })
+    }
+
+    /// The same with warm caches.
+    fn timed_warm(&self) -> Result<f64> {
+        let mut c = None;
+        timed(self.stream(), || {
+            c = Some(self.product()?);
+            Ok(())
+        })
     }
 }
 
@@ -167,15 +189,19 @@ enum Plan<T: Scalar> {
 impl<T: Value> Runner for SpgemmEngine<'_, T> {
     fn run(&mut self, wake: usize, repeats: usize) -> Result<Vec<f64>> {
         for _ in 0..wake {
-            self.execute()?;
+            self.product()?;
         }
-        (0..repeats).map(|_| Ok(self.execute()?.0)).collect()
+        (0..repeats).map(|_| self.timed_cold()).collect()
     }
 }
 
 impl<T: Value> Engine<T> for SpgemmEngine<'_, T> {
     fn prepared(&self) -> &Prepared {
         &self.prepared
+    }
+
+    fn hot_ms(&mut self) -> Result<Option<f64>> {
+        median(|| self.timed_warm())
     }
 
     fn reuse_ms(&mut self) -> Result<Option<f64>> {
@@ -195,16 +221,10 @@ impl<T: Value> Engine<T> for SpgemmEngine<'_, T> {
         };
         let mut times = Vec::new();
         for _ in 0..REUSES {
-            stream.synchronize()?;
-            let (ms, done) = crate::engine::timed(|| {
-                match &mut plan {
-                    Plan::Whole(plan) => plan.execute_into(a, b, &mut c, SpgemmCall::new())?,
-                    Plan::Masked(plan) => plan.execute_into(a, b, &mut c, Call::new())?,
-                }
-                stream.synchronize()
-            });
-            done?;
-            times.push(ms);
+            times.push(timed(stream, || match &mut plan {
+                Plan::Whole(plan) => plan.execute_into(a, b, &mut c, SpgemmCall::new()),
+                Plan::Masked(plan) => plan.execute_into(a, b, &mut c, Call::new()),
+            })?);
         }
         Ok(quantile(&times, 0.5))
     }
@@ -216,13 +236,13 @@ impl<T: Value> Engine<T> for SpgemmEngine<'_, T> {
         let device = &self.gpu.device;
         // Without the memory that other engines hold.
         let before = device.reset_peak_memory()?;
-        let c = self.execute()?.1;
+        let c = self.product()?;
         let most = device.peak_memory()?.saturating_sub(before) + operands;
         Ok(Some([most, operands + 2 * bytes(&c)]))
     }
 
     fn result(&mut self, rows: Option<&[usize]>) -> Result<Outcome<T>> {
-        let c = self.execute()?.1.download()?;
+        let c = self.product()?.download()?;
         crate::engine::sparse_rows(c.view(), rows)
     }
 }

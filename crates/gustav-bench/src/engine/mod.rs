@@ -17,7 +17,7 @@ use crate::timing::Runner;
 pub(crate) use crates::{CrateValue, crate_engine};
 pub(crate) use ours::{Ours, sparse_rows};
 pub(crate) use peer::PeerEngine;
-pub(crate) use process::{Matrix, PeerProcess, failed, lacks};
+pub(crate) use process::{Matrix, PeerProcess, Program, failed, lacks};
 
 /// A case with its operands.
 #[derive(Clone, Copy)]

@@ -59,6 +59,24 @@ pub(crate) struct PeerProcess {
     versions: Versions,
 }
 
+/// What is started as a peer.
+#[derive(Clone, Copy)]
+pub(crate) enum Program<'a> {
+    /// The built-in script, or another one, in an interpreter of Python.
+    Python { interpreter: &'a str, script: Option<&'a Path> },
+    /// A program that speaks the protocol.
+    Own(&'a Path),
+}
+
+impl std::fmt::Display for Program<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Program::Python { interpreter, .. } => f.write_str(interpreter),
+            Program::Own(file) => file.display().fmt(f),
+        }
+    }
+}
+
 /// The error for an absent peer.
 fn absent(name: &str, reason: String) -> Error {
     let nearest = "a Python that has it (--python, GUSTAV_PYTHON), or the other peers";
@@ -81,18 +99,12 @@ pub(crate) fn failed(name: &str, reason: impl std::fmt::Display) -> Error {
 }
 
 impl PeerProcess {
-    /// Starts `python script name` with `threads` threads; the built-in script unless `script` is
-    /// another one. Arrays are exchanged as files in `folder`.
+    /// Starts `program` as the peer `name` with `threads` threads. Arrays are exchanged as files in
+    /// `folder`.
     ///
     /// # Errors
     /// [`Error::Unsupported`] with the peer's message when it cannot be started.
-    pub fn start(
-        name: &str,
-        python: &str,
-        script: Option<&Path>,
-        threads: usize,
-        folder: &Path,
-    ) -> Result<Self> {
+    pub fn start(name: &str, program: Program<'_>, threads: usize, folder: &Path) -> Result<Self> {
         let missing = |reason: String| absent(name, reason);
         let folder = folder.join(name);
         let io = |path: &Path| {
@@ -100,21 +112,26 @@ impl PeerProcess {
             move |source| Error::Io { path, action: "write", source }
         };
         std::fs::create_dir_all(&folder).map_err(io(&folder))?;
-        let own = folder.join("peer.py");
-        let script = match script {
-            Some(script) => script,
-            None => {
-                let gpu = folder.join("gpu_peers.py");
-                std::fs::write(&gpu, GPU_SCRIPT).map_err(io(&gpu))?;
-                std::fs::write(&own, SCRIPT).map_err(io(&own))?;
-                &own
+        let mut command = match program {
+            Program::Own(file) => Command::new(file),
+            Program::Python { interpreter, script } => {
+                let mut command = Command::new(interpreter);
+                match script {
+                    Some(script) => command.arg(script),
+                    None => {
+                        let (own, gpu) = (folder.join("peer.py"), folder.join("gpu_peers.py"));
+                        std::fs::write(&gpu, GPU_SCRIPT).map_err(io(&gpu))?;
+                        std::fs::write(&own, SCRIPT).map_err(io(&own))?;
+                        command.arg(own)
+                    }
+                };
+                command
             }
         };
         let errors = folder.join("stderr");
         let log = std::fs::File::create(&errors).map_err(io(&errors))?;
         let threads = threads.to_string();
-        let mut command = Command::new(python);
-        command.arg(script).arg(name).envs(ENVIRONMENT.iter().copied());
+        command.arg(name).envs(ENVIRONMENT.iter().copied());
         for variable in ["OMP_NUM_THREADS", "MKL_NUM_THREADS"] {
             command.env(variable, &threads);
         }
@@ -127,7 +144,7 @@ impl PeerProcess {
             .stdout(Stdio::piped())
             .stderr(log)
             .spawn()
-            .map_err(|e| missing(format!("cannot start {python}: {e}")))?;
+            .map_err(|e| missing(format!("cannot start {program}: {e}")))?;
         let (Some(input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
             return Err(missing("no pipes".into()));
         };

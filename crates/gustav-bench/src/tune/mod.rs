@@ -22,8 +22,7 @@ pub struct TuneArgs {
     pub training: Training,
     /// Train networks of other sizes too, for comparison.
     pub topologies: bool,
-    /// Five-fold cross-validation over the sources; the network with the least loss over all folds
-    /// is taken.
+    /// Five-fold cross-validation over the sources.
     pub folds: bool,
 }
 

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use gustav_bench::{BenchArgs, Forecast, Part};
+use gustav_bench::{BenchArgs, Forecast, Part, PeerProgram};
 use gustav_report::{Filter, Status};
 use serde::Serialize;
 
@@ -47,6 +47,9 @@ pub struct Args {
     /// The Python interpreter that has the peers
     #[arg(long, value_name = "FILE")]
     python: Option<String>,
+    /// A program that is a peer, to be named in --peers; it speaks bench/PROTOCOL.md
+    #[arg(long, value_name = "NAME=FILE")]
+    peer_program: Vec<PeerProgram>,
     /// Number of threads of every engine, one per core unless given
     #[arg(long, value_name = "N")]
     threads: Option<usize>,
@@ -93,6 +96,7 @@ pub fn run(args: &Args) -> Result {
         ours: args.ours.as_ref().map(names),
         peers: args.peers.as_ref().map(names),
         python: args.python.clone(),
+        programs: args.peer_program.clone(),
         threads: args.threads,
         corpus: args.corpus.clone(),
         device: args.device.clone(),

@@ -49,8 +49,7 @@ pub struct Args {
     /// Train networks of other sizes too, and print the loss of each
     #[arg(long)]
     topologies: bool,
-    /// Also do a five-fold cross-validation over the sources, print the loss of each rival, and
-    /// take the network with the least
+    /// Also do a five-fold cross-validation over the sources, and print the loss of each rival
     #[arg(long)]
     folds: bool,
     /// Epochs of training
@@ -240,6 +239,10 @@ fn words(r: &Report) -> String {
         let losses = losses.map(|loss| format!(" {:>7.1}%", 100.0 * loss));
         let orders = format!(" {:>5} {:>5}", folded.ordered, folded.ordered_slower);
         text += &format!("{name:<36}{}{orders}\n", losses.concat());
+    }
+    text += "\nmean loss of each network in the validation\n";
+    for (name, loss) in &t.validation {
+        text += &format!("{name:<36} {:>7.1}%\n", 100.0 * loss);
     }
     text += &format!("\ntaken: {}\n", t.taken);
     for (what, path) in [("written to", &r.model), ("installed as", &r.installed)] {

@@ -169,6 +169,7 @@ const HEADERS: &[(&str, &str)] = headers![
     "spgemm/products.cuh",
     "spgemm/table.cuh",
     "papers/spmm/flattened.cuh",
+    "papers/spmm/column.cuh",
     "papers/spmm/padded.cuh",
     "sddmm/nonzeros.cuh",
     "sddmm/sums.cuh",

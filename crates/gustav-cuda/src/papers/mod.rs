@@ -72,6 +72,18 @@ pub(crate) fn spmm(
     supports(problem, algorithm, Operation::Spmm, layouts, Algorithm::Segmented)
 }
 
+/// Checks the loads of B that a thread issues before it waits for them: at most one for each lane.
+fn check_ahead(ahead: u32) -> Result<()> {
+    if ahead <= 32 && ahead.is_power_of_two() {
+        return Ok(());
+    }
+    Err(gustav_core::Error::Argument {
+        name: "ahead",
+        found: ahead.to_string(),
+        expected: "1, 2, 4, 8, 16 or 32".into(),
+    })
+}
+
 parameter_block! {
     /// The parameter of kernels that need only the operands.
     pub(crate) struct PaperOperands {

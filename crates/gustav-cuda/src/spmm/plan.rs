@@ -94,7 +94,11 @@ impl<T: Scalar> SpmmPlan<T> {
             (None, None) => auto::choose(&facts, problem)?,
         };
         if let Some(order) = options.order {
-            reason += &format!("; rows in the order {}", order.order());
+            let search = match order.bound() {
+                None => "as it is defined".into(),
+                Some(bound) => format!("searched among {bound} candidates a neighbourhood"),
+            };
+            reason += &format!("; rows in the order {}, {search}", order.order());
         }
         let algorithm = config.algorithm();
         let mut method = config.prepare(&facts, problem)?;

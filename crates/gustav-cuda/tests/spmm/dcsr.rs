@@ -19,8 +19,8 @@ fn the_battery_in_f32_and_f64() {
 #[ignore = "needs a CUDA device"]
 fn other_strips() {
     let of = gustav_cuda::Config::Dcsr;
-    check::<f32>(Algorithm::Dcsr, COLUMNS, Some(of(Config { warps: 1, width: 4 })));
-    check::<f64>(Algorithm::Dcsr, COLUMNS, Some(of(Config { warps: 8, width: 3 })));
+    check::<f32>(Algorithm::Dcsr, COLUMNS, Some(of(Config { warps: 1, width: 4, fill: true })));
+    check::<f64>(Algorithm::Dcsr, COLUMNS, Some(of(Config { warps: 8, width: 3, fill: false })));
 }
 
 #[test]

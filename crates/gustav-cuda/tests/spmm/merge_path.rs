@@ -22,12 +22,12 @@ fn other_configurations() {
     check::<f32>(
         Algorithm::MergePath,
         ROWS,
-        Some(of(Config { threads: 32, items: 1, columns: 32 })),
+        Some(of(Config { threads: 32, items: 1, columns: 32, ahead: 32 })),
     );
     check::<f64>(
         Algorithm::MergePath,
         ROWS,
-        Some(of(Config { threads: 64, items: 3, columns: 8 })),
+        Some(of(Config { threads: 64, items: 3, columns: 8, ahead: 2 })),
     );
 }
 

@@ -22,12 +22,12 @@ fn other_configurations() {
     check::<f32>(
         Algorithm::NonzeroSplit,
         ROWS,
-        Some(of(Config { threads: 32, items: 1, columns: 32 })),
+        Some(of(Config { threads: 32, items: 1, columns: 32, ahead: 16 })),
     );
     check::<f64>(
         Algorithm::NonzeroSplit,
         ROWS,
-        Some(of(Config { threads: 128, items: 8, columns: 4 })),
+        Some(of(Config { threads: 128, items: 8, columns: 4, ahead: 4 })),
     );
 }
 

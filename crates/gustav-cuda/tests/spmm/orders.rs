@@ -38,7 +38,7 @@ fn other_numbers_of_warps() {
     let shape = WarpShape { warps: 5, lanes: 7, line: 16 };
     check_spmm::<f64, u32, u32, PlusTimes>(&settings, |case| {
         let order = Order::Lpt.of(&case.a.pattern(), shape, Search::Auto).expect("an order");
-        let config = output_stationary::Config { warps: 5, width: 2 };
+        let config = output_stationary::Config { warps: 5, width: 2, fill: true };
         let config = Some(Config::OutputStationary(config));
         let options = Options { config, order: Some(&order), ..Options::default() };
         run::<f64, u32, u32, PlusTimes>(&device, &options, case)
@@ -88,7 +88,7 @@ fn what_takes_no_order_says_so() {
     );
     assert!(matches!(plan.err(), Some(Error::Length { .. })));
     let few = order(WarpShape { warps: 4, ..WarpShape::default() });
-    let config = output_stationary::Config { warps: 8, width: 1 };
+    let config = output_stationary::Config { warps: 8, width: 1, fill: false };
     let config = Some(Config::OutputStationary(config));
     let options = Options { config, order: Some(&few), ..Options::default() };
     let problem = a.pattern().spmm(8).problem.layouts(Layout::ColumnMajor, Layout::ColumnMajor);

@@ -19,8 +19,16 @@ fn the_battery_in_f32_and_f64() {
 #[ignore = "needs a CUDA device"]
 fn other_strips() {
     let of = gustav_cuda::Config::OutputStationary;
-    check::<f32>(Algorithm::OutputStationary, COLUMNS, Some(of(Config { warps: 1, width: 4 })));
-    check::<f64>(Algorithm::OutputStationary, COLUMNS, Some(of(Config { warps: 8, width: 3 })));
+    check::<f32>(
+        Algorithm::OutputStationary,
+        COLUMNS,
+        Some(of(Config { warps: 1, width: 4, fill: true })),
+    );
+    check::<f64>(
+        Algorithm::OutputStationary,
+        COLUMNS,
+        Some(of(Config { warps: 8, width: 3, fill: false })),
+    );
 }
 
 #[test]

@@ -18,8 +18,8 @@ fn the_battery_in_f32_and_f64() {
 #[test]
 #[ignore = "needs a CUDA device"]
 fn what_the_paper_tried() {
-    for variant in Variant::ALL {
-        let config = gustav_cuda::Config::RowSplit(Config { warps: 3, variant });
+    for (variant, ahead) in Variant::ALL.into_iter().zip([32, 16, 2, 1]) {
+        let config = gustav_cuda::Config::RowSplit(Config { warps: 3, ahead, variant });
         check::<f32>(Algorithm::RowSplit, ROWS, Some(config));
         let to_columns = (ROWS, Layout::ColumnMajor);
         check_layouts::<f32>(Algorithm::RowSplit, to_columns, Some(config));

@@ -57,6 +57,12 @@ impl Product {
         Product { columns, ..Product::of(&r.case) }
     }
 
+    /// The same without its variant, so that all widths and orders of rows are one.
+    pub fn of_any_variant(&self) -> Self {
+        let layout = Layouts::default().name().to_owned();
+        Product { columns: 0, heads: 1, sorted: false, layout, ..self.clone() }
+    }
+
     /// The name of the operation in text.
     pub fn name(&self) -> &str {
         OPERATIONS.get(self.rank).map_or(&self.operation, |o| o.1)

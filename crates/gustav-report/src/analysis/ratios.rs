@@ -34,6 +34,20 @@ impl Ratios {
         })
     }
 
+    /// The statistics over patterns, of ratios with the names of their patterns. A matrix and copies
+    /// of it count once: in the geomean by the mean of their logarithms, in the worst, in the best
+    /// and among the lost by either.
+    pub fn of_patterns<'a>(ratios: impl IntoIterator<Item = (&'a str, f64)>) -> Option<Self> {
+        let all: Vec<_> =
+            grouped(ratios).iter().filter_map(|(_, ratios)| Ratios::of(ratios)).collect();
+        let geomeans: Vec<_> = all.iter().map(|r| r.geomean).collect();
+        let over = Ratios::of(&geomeans)?;
+        let worst: Vec<_> = all.iter().map(|r| r.worst).collect();
+        let Ratios { worst, lost, .. } = Ratios::of(&worst)?;
+        let best = all.iter().map(|r| r.best).fold(0.0, f64::max);
+        Some(Ratios { worst, best, lost, ..over })
+    }
+
     /// The same with `failed` cases on which Gustav failed and a peer did not. They count as lost,
     /// and the worst is 0. The geometric mean leaves them out.
     #[must_use]
@@ -116,6 +130,15 @@ pub(crate) fn grouped_twice<K: Ord, L: Ord, V>(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn copies_count_with_their_matrix() {
+        let ratios = [("a", 4.0), ("b", 2.0), ("b", 0.5), ("c", 0.25)];
+        let all = Ratios::of_patterns(ratios).unwrap();
+        assert_eq!((all.count, all.geomean), (3, 1.0));
+        assert_eq!((all.worst, all.best, all.lost), (0.25, 4.0, 2.0 / 3.0));
+        assert_eq!(Ratios::of_patterns([]), None);
+    }
 
     #[test]
     fn ratios_of_two_and_a_half_have_mean_one() {

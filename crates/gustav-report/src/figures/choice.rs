@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use crate::CHOOSERS;
 use crate::Record;
-use crate::analysis::{Platform, Product, grouped, histogram};
+use crate::analysis::{Groups, Platform, Product, grouped, histogram};
 use crate::draw::{Axis, Figure, Mark, bars, lines_and_columns, one};
 
 /// Upper ends of the bars of the histogram, in percent, and their names.
@@ -46,6 +46,15 @@ impl<'a> Choice<'a> {
 /// The algorithm without its configuration and row order.
 fn plain(name: &str) -> &str {
     name.split(['#', '@']).next().unwrap_or(name)
+}
+
+/// Time of auto over that of the fastest of our algorithms, for every case with two or more of them, by
+/// the name of the operation.
+pub(super) fn lost(platform: &Platform) -> Groups<String, f64> {
+    let rounds = platform.rounds_with(|round| Choice::of(round).is_some()).into_iter();
+    grouped(rounds.filter_map(|(case, round)| {
+        Some((Product::of(case).name().to_owned(), 1.0 + Choice::of(&round)?.loss / 100.0))
+    }))
 }
 
 /// A confusion matrix and a histogram of losses for every platform and operation.

@@ -4,6 +4,7 @@
 mod choice;
 mod counters;
 mod distributions;
+mod glance;
 mod limits;
 mod orders;
 mod paper_b;
@@ -16,7 +17,7 @@ mod sweeps;
 mod threads;
 mod timeline;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::draw::Figure;
 use crate::analysis::Platform;
@@ -27,11 +28,15 @@ pub(crate) use speedups::overview;
 
 type Draw = fn(&[Platform]) -> Vec<Figure>;
 
+/// The family that stands before everything else.
+pub(crate) const GLANCE: &str = "At a glance";
+
 const BESIDE_A_PEER: &str = "products by auto beside a peer";
 const FLOOR: &str = "products with a memory floor";
 
 /// The name of each family, the records that it needs, and its function.
-const FAMILIES: [(&str, &str, Draw); 21] = [
+const FAMILIES: [(&str, &str, Draw); 22] = [
+    (GLANCE, BESIDE_A_PEER, glance::all),
     ("Overview", BESIDE_A_PEER, speedups::overview),
     ("Speed-up against mean row length", BESIDE_A_PEER, speedups::by_row_length),
     (
@@ -102,6 +107,33 @@ pub(crate) struct Chapter {
     pub name: &'static str,
     /// Its figures, at least one.
     pub figures: Vec<Figure>,
+    /// Number of figures that the records would fill beside them.
+    pub left_out: usize,
+}
+
+/// Most figures of a family.
+const MOST: usize = 8;
+
+impl Chapter {
+    /// The fullest figure of each kind, then the fullest of the others, in their order.
+    fn new(name: &'static str, figures: Vec<Figure>) -> Self {
+        let mut fullest: Vec<_> = (0..figures.len()).collect();
+        fullest.sort_by_key(|k| std::cmp::Reverse(figures[*k].size()));
+        let mut kinds = BTreeSet::new();
+        let (first, others): (Vec<_>, Vec<_>) =
+            fullest.into_iter().partition(|k| kinds.insert(kind(&figures[*k]).to_owned()));
+        let taken: BTreeSet<_> = first.into_iter().chain(others).take(MOST).collect();
+        let left_out = figures.len() - taken.len();
+        let own = figures.into_iter().enumerate().filter(|(k, _)| taken.contains(k));
+        Chapter { name, figures: own.map(|(_, figure)| figure).collect(), left_out }
+    }
+}
+
+/// What a figure shows, whatever of: its title behind the platform, or before it.
+fn kind(figure: &Figure) -> &str {
+    let title = figure.title.as_str();
+    let behind = title.rsplit_once(": ").map(|(_, kind)| kind);
+    behind.or(title.split(", ").next()).unwrap_or(title)
 }
 
 /// The families that the records fill, and of the others the name and what they need.
@@ -116,7 +148,7 @@ pub(crate) fn all(
     for (family, figures) in families.chain(extra) {
         match figures.is_empty() {
             true => absent.push(family),
-            false => drawn.push(Chapter { name: family.0, figures }),
+            false => drawn.push(Chapter::new(family.0, figures)),
         }
     }
     // Ids that differ only in punctuation have the same slug; number them, as slugs are file names.

@@ -118,6 +118,7 @@ fn tuning() -> TuneReport {
         errors: BTreeMap::from([("regression".into(), vec![1.0, 20.0, 5.0])]),
         classes: vec![7, 5],
         topologies: vec![("64, 32".into(), 0.1), ("16".into(), 0.2)],
+        validation: BTreeMap::new(),
         folds: BTreeMap::new(),
         taken: "regression".into(),
     }
@@ -154,13 +155,29 @@ fn records_that_hold_everything_leave_no_figure_out() {
     assert!(timelines.len() == 1 && timelines[0].contains("8-threads"), "{timelines:?}");
     let rivals = report.figures().find(|f| f.id.contains("rivals")).unwrap();
     assert!(rivals.caption.ends_with("first always takes segmented."), "{}", rivals.caption);
-    assert!(report.tables.len() > 12);
-    let limits = report.tables.iter().find(|t| t.id == "limits").unwrap();
+    assert!(report.tables().count() > 12);
+    let limits = report.tables().find(|t| t.id == "limits").unwrap();
     let gpu = limits.rows.iter().find(|r| r[0].contains("GPU") && r[1] == "SpMM").unwrap();
     // Floors of 0.5 ms and gather limits of 0.2 ms, with times of 1, 2 and 3 ms.
     assert_eq!(gpu[4..], ["3", "27.5", "-", "-", "27.5", "100.0"]);
-    let programs = report.tables.iter().find(|t| t.id == "programs").unwrap();
+    let programs = report.tables().find(|t| t.id == "programs").unwrap();
     assert_eq!(programs.rows[0][7], "50", "the share of the products in percent");
+}
+
+/// Every table and every family has its place, and the page answers first.
+#[test]
+fn nothing_is_left_out_of_the_parts() {
+    let records = everything();
+    let platforms = Platform::all(&records);
+    let report = Report::of(&records, &[tuning()], &counters()).unwrap();
+    let tables: Vec<_> = tables::all(&platforms).iter().map(|table| table.id).collect();
+    let placed: Vec<_> = report.tables().map(|table| table.id).collect();
+    assert!(tables.iter().all(|id| placed.contains(id)), "{tables:?} {placed:?}");
+    let (chapters, _) = figures::all(&platforms, &[tuning()], &counters());
+    let figures = chapters.iter().map(|chapter| chapter.figures.len()).sum::<usize>();
+    assert_eq!(report.figures().count(), figures);
+    let first: Vec<_> = report.figures().take(3).map(|figure| figure.id.as_str()).collect();
+    assert_eq!(first, ["glance-speed", "glance-limits", "glance-choice"]);
 }
 
 #[test]
@@ -187,7 +204,7 @@ fn the_page_is_whole_and_its_files_are_there() {
 fn figures_without_records_are_named() {
     let report = Report::of(&[record("m", "gustav", "auto")], &[], &[]).unwrap();
     assert!(report.absent.iter().any(|(name, _)| *name == "Density sweep"));
-    assert!(report.chapters.is_empty());
+    assert!(report.glance.is_none() && report.figures().count() == 0);
     let folder = tempfile::tempdir().unwrap();
     let page = folder.path().join("r.html");
     report.write(&page).unwrap();

@@ -38,6 +38,7 @@ pub(crate) fn all(platforms: &[Platform]) -> Vec<Table> {
         orders::break_even,
         papers::implementations,
         papers::claims,
+        papers::row_length_rule,
         faults::faults,
         faults::machines,
     ];

@@ -47,21 +47,27 @@ pub(super) fn implementations(platforms: &[Platform]) -> Table {
     Table::new("implementations", "Implementations of A times A", &columns, caption, rows)
 }
 
+/// Claims of that study, with the results here.
 pub(super) fn claims(platforms: &[Platform]) -> Table {
-    let mut rows = Vec::new();
+    let mut rows: Vec<Row> = Vec::new();
     for study in PaperB::all(platforms) {
         let claims = study.claims().into_iter();
         rows.extend(claims.map(|(claim, found)| row![study.gpu, claim, found]));
     }
+    let caption = "Claims of the study on its kernels, and the results here.";
+    Table::new("claims", "Claims of the study", "platform, claim, found", caption, rows)
+}
+
+/// The rule of Yang, Buluc and Owens (section 5.4), which chooses between their two kernels.
+pub(super) fn row_length_rule(platforms: &[Platform]) -> Table {
+    let mut rows: Vec<Row> = Vec::new();
     for platform in platforms {
         for ((operation, dtype, columns), rule) in row_length_rules(&platform.records) {
-            let claim = format!(
-                "the mean row length as the rule, {operation} {dtype} n = {columns}, {} matrices",
-                rule.matrices
-            );
-            rows.push(row![platform.name, claim, rule]);
+            rows.push(row![platform.name, operation, dtype, columns, rule.matrices, rule]);
         }
     }
-    let caption = "Claims of papers on the measured kernels, and the results here.";
-    Table::new("claims", "Claims of papers", "platform, claim, found", caption, rows)
+    let caption = "nonzero-split below a mean row length, else row-split: how often the faster of the \
+                   two is chosen (99.3 % in the paper, with 9.35, on 157 matrices).";
+    let columns = "platform, product, type, columns, matrices, found";
+    Table::new("row-length-rule", "The mean row length as the rule", columns, caption, rows)
 }

@@ -1,6 +1,7 @@
 //! `auto` compared with the peers.
 
-use super::ratios::{PRODUCT, RATIOS, by_name, cells, product_cells};
+use super::ratios::{PRODUCT, RATIOS, by_name, cells, cells_of, product_cells};
+use crate::Ratios;
 use crate::analysis::{Platform, Product, caches, grouped};
 use crate::table::{Row, Table, number, row};
 
@@ -15,20 +16,22 @@ pub(super) fn summary(platforms: &[Platform]) -> Table {
     for platform in platforms {
         let reference_peers: Vec<_> = platform.reference_peers.iter().map(String::as_str).collect();
         for (product, found) in platform.products("auto") {
-            let (ratios, cases): (Vec<_>, Vec<_>) = found.iter().map(|(r, c)| (*r, c)).unzip();
+            let cases: Vec<_> = found.iter().map(|(_, c)| c).collect();
             let caches = row![caches(&cases, &reference_peers)];
-            let cells = cells(&ratios).unwrap_or_default();
+            let ratios = found.iter().map(|(ratio, c)| (c.ours.case.pattern(), *ratio));
+            let cells = Ratios::of_patterns(ratios).map(cells_of).unwrap_or_default();
             rows.push([product_cells(platform, &product), cells, caches].concat());
         }
     }
     let caption = format!(
-        "Time of the best peer over the time of auto, per matrix; above 1 gustav is faster, and a \
-         matrix below 1 is lost. Caches were cold or hot as the last column says, which has the \
+        "Time of the best peer over the time of auto, per pattern: a matrix and copies of it are one, \
+         by the mean of their logarithms, in the worst, the best and the lost by either. Above 1 \
+         gustav is faster; a pattern below 1 is lost. Caches were cold or hot as the last column says, which has the \
          geomean with hot ones too, and, where executions followed one another, of single ones \
          after caches were emptied. Reference peers: {}.",
         reference_peers(platforms)
     );
-    let columns = format!("{PRODUCT}, matrices, {RATIOS}, caches");
+    let columns = format!("{PRODUCT}, patterns, {RATIOS}, caches");
     Table::new("summary", "Summary", &columns, caption, rows)
 }
 

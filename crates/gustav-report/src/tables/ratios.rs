@@ -17,9 +17,14 @@ pub(super) fn product_cells(platform: &Platform, product: &Product) -> Row {
 
 /// Count, geomean, worst, best and percentage lost.
 pub(super) fn cells(ratios: &[f64]) -> Option<Row> {
-    let Ratios { count, geomean, worst, best, lost } = Ratios::of(ratios)?;
+    Some(cells_of(Ratios::of(ratios)?))
+}
+
+/// The same of statistics.
+pub(super) fn cells_of(ratios: Ratios) -> Row {
+    let Ratios { count, geomean, worst, best, lost } = ratios;
     let [geomean, worst, best] = [geomean, worst, best].map(|x| format!("{x:.2}"));
-    Some(row![count, geomean, worst, best, format!("{:.0}", 100.0 * lost)])
+    row![count, geomean, worst, best, format!("{:.0}", 100.0 * lost)]
 }
 
 /// A line for each group of ratios, in the order of their names.

@@ -39,7 +39,8 @@ pub(super) fn rivals(args: &TuneArgs, callback: &mut PassCallback<'_>) -> Result
         all => [&[all], &INPUTS[..]].concat(),
     };
     let topologies = if args.topologies { &TOPOLOGIES[..] } else { &[] };
-    let times = if args.folds { 1 + Table::FOLDS } else { 1 };
+    // Every network is trained for validation, for the test, and for each fold.
+    let times = if args.folds { 2 + Table::FOLDS } else { 2 };
     let networks = GOALS.len() * seen.len() * times + topologies.len();
     let progress = Progress::new(callback, networks * args.training.passes);
     let folds = match args.folds {
@@ -51,20 +52,25 @@ pub(super) fn rivals(args: &TuneArgs, callback: &mut PassCallback<'_>) -> Result
     let mut rivals = BTreeMap::new();
     let mut networks = Vec::new();
     let mut errors = BTreeMap::new();
+    // Which network is taken must not depend on what it is tested on.
+    let (fit, validate) = learn.split()?;
     let network = |(name, training): (String, Training)| {
+        let model = train(&fit, &training, &device, columns, |_| progress.pass(&name))?;
+        let loss = Evaluation::new(&validate, &model).mean_loss;
         let model = train(&learn, &training, &device, columns, |_| progress.pass(&name))?;
-        Ok((name, training.inputs, model))
+        Ok((loss, name, training.inputs, model))
     };
     let trained: Vec<_> = rivals::networks(&seen, &args.training)
         .into_par_iter()
         .map(network)
         .collect::<Result<_>>()?;
-    for (name, inputs, model) in trained {
+    let mut validation = BTreeMap::new();
+    for (loss, name, inputs, model) in trained {
         let found = Evaluation::new(&test, &model);
         if model.kind == Kind::Regression {
             errors.insert(name.clone(), percent_errors(&test, &model));
         }
-        let loss = folds.get(&name).map_or(found.mean_loss, |f| f.mean_loss);
+        validation.insert(name.clone(), loss);
         networks.push((loss, name.clone(), inputs, model));
         rivals.insert(name, found);
     }
@@ -105,6 +111,7 @@ pub(super) fn rivals(args: &TuneArgs, callback: &mut PassCallback<'_>) -> Result
         errors,
         classes: learn.wins(),
         topologies,
+        validation,
         folds,
         taken,
     };
@@ -216,8 +223,8 @@ mod tests {
         let mut calls = Vec::new();
         let mut tell = |_: &str, done: usize, of: usize| calls.push((done, of));
         let tuned = train_predictor(&args, &mut tell).expect("a model");
-        // Three goals with three sets of features, once and over five folds, and eight sizes.
-        let passes = 10 * (3 * 3 * 6 + 8);
+        // Three goals with three sets of features, twice and over five folds, and eight sizes.
+        let passes = 10 * (3 * 3 * 7 + 8);
         assert!(calls.into_iter().eq((1..=passes).map(|done| (done, passes))));
         let TuneReport { device, columns, matrices, left_out, rivals, .. } = &tuned.report;
         assert_eq!((device.as_str(), *columns), ("a GPU", 64));
@@ -238,11 +245,10 @@ mod tests {
             }
         }
         assert!((first.guarded_mean_loss - first.mean_loss).abs() < 1e-12);
-        let least = |name: &&String| name.starts_with("regression") || name.starts_with("softmax");
-        let networks = folds.keys().filter(least);
-        let best = networks.min_by(|a, b| folds[*a].mean_loss.total_cmp(&folds[*b].mean_loss));
-        let (best, taken) = (best.expect("networks"), &tuned.report.taken);
-        assert!(folds[best].mean_loss.total_cmp(&folds[taken].mean_loss).is_eq(), "{taken}");
+        let (validation, taken) = (&tuned.report.validation, &tuned.report.taken);
+        assert_eq!(validation.len(), 9);
+        let least = validation.values().copied().fold(f64::INFINITY, f64::min);
+        assert!(validation[taken].total_cmp(&least).is_eq(), "{taken}");
         assert_eq!(tuned.model.sees_costs(), taken.ends_with("with costs"));
         let TuneReport { errors, classes, topologies, .. } = &tuned.report;
         assert_eq!(classes.iter().sum::<usize>(), matrices.0);

@@ -4,15 +4,16 @@
 //   group  =  COLUMNS lanes         group g -> nonzeros g CHUNK .. (g + 1) CHUNK of the partition
 //   lane l -> column COLUMNS strip + l
 //
-// A group walks its nonzeros in order. It broadcasts COLUMNS of them one after another, so that
-// reads of B are coalesced, holds the values of B in registers, and then adds product after product
-// to the sum of the current row. Rows that begin and end in one group go straight to C. The others
+// A group walks its nonzeros in order. It broadcasts them one after another, so that reads of B are
+// coalesced, holds the values of B of a round in registers, and then adds product after product to
+// the sum of the current row. Rows that begin and end in one group go straight to C. The others
 // leave a head (the end of a row that began in an earlier group) and a tail (the sum of the last
 // row) in shared memory, which the first group adds up in their order. The row that is still open
 // at the end of the partition is the carry-out: `add_carries` adds the carry-outs of each row in
 // their order, so that the bits are the same in every run.
 #pragma once
 #include "common/epilogue.cuh"
+#include "papers/spmm/column.cuh"
 #include "schedule/partitions.cuh"
 
 using Value = GUSTAV_VALUE;
@@ -24,6 +25,10 @@ constexpr int COLUMNS = GUSTAV_COLUMNS;
 constexpr int GROUPS = THREADS / COLUMNS;
 constexpr int CHUNK = ITEMS * COLUMNS;
 static_assert(32 % COLUMNS == 0 && THREADS % 32 == 0, "a group lies in one warp");
+
+// Loads of B that a thread issues before it waits for them: a round. The paper issues COLUMNS.
+constexpr int AHEAD = COLUMNS < GUSTAV_AHEAD ? COLUMNS : GUSTAV_AHEAD;
+static_assert(COLUMNS % AHEAD == 0, "a round is a part of COLUMNS nonzeros");
 
 // No row: nothing is carried out.
 constexpr u32 NONE = 0xffffffffu;
@@ -43,48 +48,51 @@ __device__ __forceinline__ void sum_partition(const Arguments &args) {
     const schedule::Partition s = schedule::partition(args.boundaries, blockIdx.x);
     schedule::flatten<THREADS, ITEMS>(args.offsets, args.rows, s, row_of);
     const int count = (int)(s.last - s.first);
-    const int lane = threadIdx.x % COLUMNS, group = threadIdx.x / COLUMNS;
-    const int first = group * CHUNK;
+    const int lane = threadIdx.x % COLUMNS;
+    // Broadcast where a warp is a group, so that the compiler sees that it does not diverge.
+    const int group = COLUMNS == 32 ? __shfl_sync(0xffffffffu, threadIdx.x / COLUMNS, 0)
+                                    : threadIdx.x / COLUMNS;
+    const int first = group * CHUNK, first_of_warp = group / (32 / COLUMNS) * (32 / COLUMNS) * CHUNK;
     // Whether the group's first nonzero continues a row of the group before it.
     const auto goes_on = [&](int at) { return at == 0 || row_of[at - 1] == row_of[at]; };
 
     for (u64 strip = blockIdx.y; strip * COLUMNS < args.columns; strip += gridDim.y) {
         const u64 j = strip * COLUMNS + lane;
         const bool live = j < args.columns;
+        const Column<Value> column_of_b(args.b, args.columns, args.ldb, j);
         u32 row = first < count ? row_of[first] : 0;
         bool is_head = first < count && goes_on(first);
         Value sum = Ring::zero();
 #pragma unroll 1
-        for (int item = 0; item < ITEMS; ++item) {
-            const int base = first + item * COLUMNS;
-            u32 column = 0;
-            Value value = Ring::zero();
-            if (base + lane < count) {
-                column = __ldg(args.indices + s.first + base + lane);
-                value = __ldg(args.values + s.first + base + lane);
-            }
-            Value a[COLUMNS], b[COLUMNS];
+        for (int item = 0; item < CHUNK && first_of_warp + item < count; item += COLUMNS) {
+            const int base = first + item;
+            // Past the partition lies its last nonzero again, which is read but not added.
+            const u64 at = s.first + min(base + lane, count - 1);
+            const u32 column = __ldg(args.indices + at);
+            const Value value = __ldg(args.values + at);
+#pragma unroll 1
+            for (int k = 0; k < COLUMNS && first_of_warp + item + k < count; k += AHEAD) {
+                Value a[AHEAD], b[AHEAD];
 #pragma unroll
-            for (int k = 0; k < COLUMNS; ++k) {
-                const u32 shared_column = __shfl_sync(0xffffffffu, column, k, COLUMNS);
-                a[k] = __shfl_sync(0xffffffffu, value, k, COLUMNS);
-                if (live && base + k < count) b[k] = __ldg(args.b + shared_column * args.ldb + j);
-            }
-            if (!live) continue;
-#pragma unroll
-            for (int k = 0; k < COLUMNS; ++k) {
-                if (base + k >= count) break;
-                const u32 next = row_of[base + k];
-                if (next != row) {
-                    if (is_head)
-                        head[group][lane] = sum;
-                    else
-                        write_row(args, (u64)s.first_row + row, j, sum);
-                    is_head = false;
-                    row = next;
-                    sum = Ring::zero();
+                for (int i = 0; i < AHEAD; ++i) {
+                    b[i] = column_of_b[__shfl_sync(0xffffffffu, column, k + i, COLUMNS)];
+                    a[i] = __shfl_sync(0xffffffffu, value, k + i, COLUMNS);
                 }
-                sum = Ring::mul_add(a[k], b[k], sum);
+#pragma unroll
+                for (int i = 0; i < AHEAD; ++i) {
+                    if (base + k + i >= count) break;
+                    const u32 next = row_of[base + k + i];
+                    if (next != row) {
+                        if (is_head)
+                            head[group][lane] = sum;
+                        else if (live)
+                            write_row(args, (u64)s.first_row + row, j, sum);
+                        is_head = false;
+                        row = next;
+                        sum = Ring::zero();
+                    }
+                    sum = Ring::mul_add(a[i], b[i], sum);
+                }
             }
         }
         tail[group][lane] = sum;

@@ -17,9 +17,10 @@
 // Each also with a column-major C (COLUMNS): lane l writes its sum to column l, so that the stores
 // of a warp are a leading dimension apart.
 //
-// In the paper, lanes past the end of a row hold column 0 and value 0; here they are left out of
-// the broadcast, as 0 times infinity is not 0 and row 0 of B need not exist.
+// In the paper, lanes past the end of a row hold column 0 and value 0, which are multiplied like the
+// others; here a condition leaves them out, as 0 times infinity is not 0 and row 0 of B need not exist.
 #include "common/epilogue.cuh"
+#include "papers/spmm/column.cuh"
 #include "schedule/segments.cuh"
 
 using Value = GUSTAV_VALUE;
@@ -36,6 +37,11 @@ enum Lines { ROWS, COLUMNS };
 constexpr Lines LINES_OF_C = GUSTAV_LINES_OF_C;
 
 #include "gustav_cuda::papers::PaperOperands"
+
+// Loads of B that a thread issues before it waits for them; a batch is several such rounds. The paper
+// issues all 32 at once and has the registers for them.
+constexpr int AHEAD = GUSTAV_AHEAD;
+static_assert(WARP % AHEAD == 0, "a batch is whole rounds");
 
 // A batch of nonzeros, one a lane.
 struct Batch {
@@ -54,37 +60,69 @@ __device__ __forceinline__ Batch read_batch(const PaperOperands &args, u64 first
     return batch;
 }
 
-// Adds a batch to the sum of column `j`; `from(k)` is nonzero k of it. A FULL batch is 32
-// independent loads of B. The paper issues 32 for other batches too, this kernel as many as there
-// are nonzeros.
+// Adds nonzeros `k`, `k + 1`, ... of a batch: AHEAD of them if FULL, else those before `count`.
 template <bool FULL, class From>
-__device__ __forceinline__ Value add_each(const PaperOperands &args, int count, u64 j, Value sum,
-                                          From from) {
-    const bool live = j < args.columns;
-    const Value *column = args.b + j;
-    const u64 ldb = args.ldb;
-    if constexpr (FULL) {
-        Value a[WARP], b[WARP];
+__device__ __forceinline__ Value add_round(const Column<Value> &column, int k, int count, Value sum,
+                                           From from) {
+    Value b[AHEAD];
 #pragma unroll
-        for (int k = 0; k < WARP; ++k) {
-            const Batch one = from(k);
-            a[k] = one.value;
-            if (live) b[k] = __ldg(column + one.column * ldb);
-        }
+    for (int i = 0; i < AHEAD; ++i) {
+        const u32 row = from.column(k + i);
+        if (FULL || k + i < count) b[i] = column[row];
+    }
 #pragma unroll
-        for (int k = 0; k < WARP; ++k)
-            if (live) sum = Ring::mul_add(a[k], b[k], sum);
-    } else {
-#pragma unroll 4
-        for (int k = 0; k < count; ++k) {
-            const Batch one = from(k);
-            if (live) sum = Ring::mul_add(one.value, __ldg(column + one.column * ldb), sum);
-        }
+    for (int i = 0; i < AHEAD; ++i) {
+        const Value a = from.value(k + i);
+        if (FULL || k + i < count) sum = Ring::mul_add(a, b[i], sum);
     }
     return sum;
 }
 
-// Each lane multiplies its own nonzero by the columns of the strip; lane l keeps column l.
+// Adds a batch, whose nonzeros `from` broadcasts, to the sum of a column.
+template <class From>
+__device__ __forceinline__ Value add_each(const Column<Value> &column, int count, Value sum, From from) {
+    if (count == WARP) {
+#pragma unroll
+        for (int k = 0; k < WARP; k += AHEAD)
+            sum = add_round<true>(column, k, count, sum, from);
+    } else {
+        int k = 0;
+#pragma unroll 1
+        for (; k + AHEAD <= count; k += AHEAD) sum = add_round<true>(column, k, count, sum, from);
+        if (k < count) sum = add_round<false>(column, k, count, sum, from);
+    }
+    return sum;
+}
+
+// Broadcasts by shuffles.
+struct Shuffled {
+    const Batch &batch;
+
+    __device__ __forceinline__ u32 column(int k) const {
+        return __shfl_sync(0xffffffffu, batch.column, k);
+    }
+    __device__ __forceinline__ Value value(int k) const {
+        return __shfl_sync(0xffffffffu, batch.value, k);
+    }
+};
+
+// Broadcasts through shared memory.
+struct Shared {
+    u32 (&columns)[WARP];
+    Value (&values)[WARP];
+
+    __device__ __forceinline__ Shared(const Batch &batch, u32 (&columns)[WARP], Value (&values)[WARP])
+        : columns(columns), values(values) {
+        __syncwarp();
+        columns[threadIdx.x % WARP] = batch.column;
+        values[threadIdx.x % WARP] = batch.value;
+        __syncwarp();
+    }
+    __device__ __forceinline__ u32 column(int k) const { return columns[k]; }
+    __device__ __forceinline__ Value value(int k) const { return values[k]; }
+};
+
+// Each lane multiplies its own nonzero by the columns of the strip; lane l takes the sum of column l.
 __device__ __forceinline__ Value add_transposed(const PaperOperands &args, const Batch &batch,
                                                 u64 first_column, Value sum) {
     const int lane = threadIdx.x % WARP;
@@ -101,25 +139,20 @@ __device__ __forceinline__ Value add_transposed(const PaperOperands &args, const
     return sum;
 }
 
-template <bool FULL>
 __device__ __forceinline__ Value add_batch(const PaperOperands &args, const Batch &batch,
                                            u64 first_column, Value sum) {
-    const int lane = threadIdx.x % WARP;
-    const u64 j = first_column + lane;
+    const int warp = threadIdx.x / WARP;
     if constexpr (VARIANT == TRANSPOSED) {
         return add_transposed(args, batch, first_column, sum);
-    } else if constexpr (VARIANT == SHARED) {
-        __shared__ Batch batches[WARPS][WARP];
-        Batch *own = batches[threadIdx.x / WARP];
-        __syncwarp();
-        own[lane] = batch;
-        __syncwarp();
-        return add_each<FULL>(args, batch.count, j, sum, [&](int k) { return own[k]; });
     } else {
-        return add_each<FULL>(args, batch.count, j, sum, [&](int k) {
-            return Batch{__shfl_sync(0xffffffffu, batch.column, k),
-                         __shfl_sync(0xffffffffu, batch.value, k), 1};
-        });
+        const Column<Value> column(args.b, args.columns, args.ldb, first_column + threadIdx.x % WARP);
+        if constexpr (VARIANT == SHARED) {
+            __shared__ u32 columns[WARPS][WARP];
+            __shared__ Value values[WARPS][WARP];
+            return add_each(column, batch.count, sum, Shared(batch, columns[warp], values[warp]));
+        } else {
+            return add_each(column, batch.count, sum, Shuffled{batch});
+        }
     }
 }
 
@@ -135,7 +168,8 @@ __device__ __forceinline__ Value fix_up(Value sum) {
 }
 
 extern "C" __global__ void __launch_bounds__(WARPS *WARP) row_split(const PaperOperands args) {
-    const int warp = threadIdx.x / WARP;
+    // Broadcast, so that the compiler sees that warps do not diverge at the ends of their rows.
+    const int warp = __shfl_sync(0xffffffffu, threadIdx.x / WARP, 0);
     const u64 i = (u64)blockIdx.x * ROWS_OF_CTA + (VARIANT == CTA_PER_ROW ? 0 : warp);
     if (i >= args.rows) return;
     const schedule::Segment<u64> row = schedule::row<u64>(args.offsets, i);
@@ -146,8 +180,7 @@ extern "C" __global__ void __launch_bounds__(WARPS *WARP) row_split(const PaperO
         Value sum[1] = {Ring::zero()};
         for (u64 first = start; first < row.last; first += STEP) {
             const Batch batch = read_batch(args, first, row.last);
-            sum[0] = batch.count == WARP ? add_batch<true>(args, batch, strip * WARP, sum[0])
-                                         : add_batch<false>(args, batch, strip * WARP, sum[0]);
+            sum[0] = add_batch(args, batch, strip * WARP, sum[0]);
         }
         if constexpr (VARIANT == CTA_PER_ROW) sum[0] = fix_up(sum[0]);
         if (j < args.columns && (VARIANT != CTA_PER_ROW || warp == 0))

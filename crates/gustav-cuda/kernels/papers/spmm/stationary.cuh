@@ -25,6 +25,10 @@ __device__ __forceinline__ void write(const Arguments &args, u64 row, u64 j, Val
                  args.operands.c + j * args.operands.ldc + row);
 }
 
+// The warp's first row, and the distance to its next.
+__device__ __forceinline__ u64 first_row() { return (u64)blockIdx.y * WARPS + threadIdx.x / WARP; }
+__device__ __forceinline__ u64 row_step() { return (u64)gridDim.y * WARPS; }
+
 // Row `row` of C in columns j .. j + WIDTH from nonzeros first .. last.
 __device__ __forceinline__ void sum_row(const Arguments &args, u64 row, u32 first, u32 last,
                                         u64 j) {

@@ -11,21 +11,35 @@ use crate::device::{Device, DeviceBuffer, Stream};
 use crate::jit::Request;
 use crate::launch::Kernel;
 use crate::papers::spgemm as papers;
-use crate::product::check_config;
 use crate::product::sparse_operands::{Operands, Sparse};
+use crate::product::{check_config, unsupported};
 
-/// The tile of C that a CTA computes.
+/// What the loop does with positions of A and B that are not stored.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, serde::Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Zeros {
+    /// It multiplies them, as the paper does. Operands have to be declared finite
+    /// ([`Problem::finite`]), and what adds up to zero is no entry of C.
+    #[default]
+    Multiplied,
+    /// It tests both factors and leaves them out: C is that of a sparse product. Not in the paper.
+    Tested,
+}
+
+/// The tile of C that a CTA computes, and the positions that are not stored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
 pub struct Config {
     /// Columns, one thread each.
     pub width: u32,
     /// Rows.
     pub height: u32,
+    /// What is done with positions that are not stored.
+    pub zeros: Zeros,
 }
 
 impl Default for Config {
     fn default() -> Self {
-        Config { width: 32, height: 8 }
+        Config { width: 32, height: 8, zeros: Zeros::Multiplied }
     }
 }
 
@@ -50,12 +64,17 @@ pub(crate) fn supports(problem: &Problem) -> Result<()> {
     }
     let reason = format!("it multiplies {work} times, zeros included; more than {MOST}");
     let backend = "dense-naive on CUDA";
-    Err(crate::product::unsupported(problem, backend, &reason, Algorithm::SharedRow.name()))
+    Err(unsupported(problem, backend, &reason, Algorithm::SharedRow.name()))
 }
 
-pub(crate) fn configs(_problem: &Problem) -> Vec<Config> {
-    let square = Config { width: 16, height: 16 };
-    vec![Config::default(), square]
+/// With operands that nobody declared finite, the variant alone.
+pub(crate) fn configs(problem: &Problem) -> Vec<Config> {
+    let tiles =
+        |zeros| [(32, 8), (16, 16)].map(|(width, height)| Config { width, height, zeros }).to_vec();
+    match problem.finite {
+        true => [tiles(Zeros::Multiplied), tiles(Zeros::Tested)].concat(),
+        false => tiles(Zeros::Tested),
+    }
 }
 
 /// The source with its parameters.
@@ -66,6 +85,7 @@ pub(crate) fn request(dtype: DType, config: Config) -> Request {
         .with("VALUE", dtype)
         .with("WIDTH", config.width)
         .with("HEIGHT", config.height)
+        .with("TESTED", config.zeros == Zeros::Tested)
 }
 
 /// With a result in CSR.
@@ -110,6 +130,11 @@ impl DenseRows for DenseNaive {
 
     fn new(device: &Device, o: &Operands, problem: &Problem, config: Config) -> Result<Self> {
         config.check()?;
+        if config.zeros == Zeros::Multiplied && !problem.finite {
+            let reason = "it multiplies zeros that are not stored; A and B must be declared finite";
+            let backend = "dense-naive on CUDA, as published,";
+            return Err(unsupported(problem, backend, reason, "its variant Zeros::Tested"));
+        }
         let module = device.module(&request(problem.dtype, config))?;
         let bytes = |m: &Sparse| m.rows.saturating_mul(m.cols).saturating_mul(o.dtype.bytes());
         Ok(DenseNaive {
@@ -124,6 +149,10 @@ impl DenseRows for DenseNaive {
 
     fn bytes(&self) -> usize {
         self.a.bytes() + self.b.bytes()
+    }
+
+    fn refills(&self) -> bool {
+        self.config.zeros == Zeros::Tested
     }
 
     unsafe fn begin(&mut self, stream: &Stream, o: &Operands) -> Result<()> {
@@ -159,7 +188,7 @@ impl DenseRows for DenseNaive {
             ldc: ldc as u64,
             alpha: o.alpha,
         };
-        let Config { width, height } = self.config;
+        let Config { width, height, .. } = self.config;
         let grid = (
             arguments.columns.div_ceil(u64::from(width)),
             arguments.rows.div_ceil(u64::from(height)),

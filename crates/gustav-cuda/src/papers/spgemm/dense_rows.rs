@@ -5,11 +5,12 @@
 use std::ops::Range;
 
 use gustav_core::{Index, Problem, Result, Scalar};
+use gustav_plan::Algorithm;
 
 use crate::device::{Device, DeviceBuffer, Stream};
 use crate::matrix::DeviceCsr;
 use crate::matrix::compress::{Compress, Entries, Panel};
-use crate::product::sparse_method::Method;
+use crate::product::sparse_method::{Method, no_refill};
 use crate::product::sparse_operands::Operands;
 
 /// An algorithm that computes rows of a dense C.
@@ -27,6 +28,11 @@ pub(crate) trait DenseRows: Send + Sized {
 
     /// Bytes that it holds on the device.
     fn bytes(&self) -> usize;
+
+    /// Whether the pattern of C follows from those of A and B, so that its values can be computed anew.
+    fn refills(&self) -> bool {
+        true
+    }
 
     /// Queues the first work of an execution.
     ///
@@ -54,6 +60,7 @@ pub(crate) trait DenseRows: Send + Sized {
 /// Such an algorithm with a dense panel of C, as a [`Method`] with a result in CSR.
 pub(crate) struct ThroughDense<K> {
     rows: K,
+    problem: Problem,
     compress: Compress,
     panel: DeviceBuffer<u8>,
     height: usize,
@@ -75,7 +82,7 @@ impl<K: DenseRows> ThroughDense<K> {
         let height = (device.memory()?.0 / PART / line).clamp(1, operands.a.rows.max(1));
         let bytes = height.saturating_mul(line);
         let panel = DeviceBuffer::uninit(device, bytes, "a dense panel of C on the device")?;
-        Ok(ThroughDense { rows, compress, panel, height })
+        Ok(ThroughDense { rows, problem: problem.clone(), compress, panel, height })
     }
 
     /// The panels of C from top to bottom, all in the same memory.
@@ -108,12 +115,19 @@ impl<K: DenseRows, T: Scalar, I: Index, O: Index> Method<T, I, O> for ThroughDen
         }
     }
 
+    fn refills(&self) -> bool {
+        self.rows.refills()
+    }
+
     unsafe fn refill(
         &mut self,
         device: &Device,
         o: &Operands,
         c: &mut DeviceCsr<T, I, O>,
     ) -> Result<()> {
+        if !self.rows.refills() {
+            return Err(no_refill(&self.problem, Algorithm::DenseNaive));
+        }
         let csr = [c.offsets().address(), c.indices().address(), c.values().address()];
         let stream = device.stream();
         // SAFETY: the operands are the caller's promise; the panel is large enough, and C's offsets

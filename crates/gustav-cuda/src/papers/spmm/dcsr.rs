@@ -65,7 +65,7 @@ impl Method for Prepared {
         self.filled.bytes() + self.offsets.bytes()
     }
 
-    unsafe fn launch(&mut self, _device: &Device, stream: &Stream, o: &Operands) -> Result<()> {
+    unsafe fn launch(&mut self, device: &Device, stream: &Stream, o: &Operands) -> Result<()> {
         for used in [&self.filled, &self.offsets] {
             used.used_on(stream);
         }
@@ -74,6 +74,6 @@ impl Method for Prepared {
         arguments.operands.rows = self.filled.len() as u64;
         arguments.listed = self.filled.address();
         // SAFETY: the list is that of the pattern, the operands are the caller's promise.
-        unsafe { stationary::launch(&self.kernel, self.config, stream, &arguments) }
+        unsafe { stationary::launch(&self.kernel, self.config, device, stream, &arguments) }
     }
 }

@@ -7,6 +7,7 @@ use gustav_core::{DType, Problem, Result};
 use crate::device::{Device, Stream};
 use crate::jit::Request;
 use crate::launch::Kernel;
+use crate::papers::check_ahead;
 use crate::papers::flattened::{Addresses, Partitioning, Partitions, check_cta};
 use crate::product::method::Method;
 use crate::product::operands::Operands;
@@ -26,16 +27,20 @@ pub struct Config {
     /// Columns of C that a group of as many lanes computes: 32, or 4 with more nonzeros per thread,
     /// which the paper measured and rejected.
     pub columns: u32,
+    /// Loads of B that a thread issues before it waits for them, as in
+    /// [`row_split::Config`](super::row_split::Config); at most one for each column.
+    pub ahead: u32,
 }
 
 impl Default for Config {
     fn default() -> Self {
-        Config { threads: 128, items: 1, columns: 32 }
+        Config { threads: 128, items: 1, columns: 32, ahead: 8 }
     }
 }
 
 impl Config {
     fn check(&self) -> Result<()> {
+        check_ahead(self.ahead)?;
         check_cta(self.threads, self.items, [4, 8, 16, 32].contains(&self.columns))
     }
 }
@@ -47,9 +52,11 @@ pub(crate) fn choose(_: &Pattern<'_>, _: &Problem) -> Result<(Config, String)> {
     Ok((Config::default(), "named by the caller".into()))
 }
 
-/// The paper's configuration and the one that it rejected.
+/// The paper's configuration, the one that it rejected, and the paper's with more loads in flight.
 pub(crate) fn configs(_: &Problem) -> Vec<Config> {
-    vec![Config::default(), Config { items: 8, columns: 4, ..Config::default() }]
+    let paper = Config::default();
+    let more_ahead = [16, 32].map(|ahead| Config { ahead, ..paper });
+    [paper, Config { items: 8, columns: 4, ..paper }].into_iter().chain(more_ahead).collect()
 }
 
 /// The source with its parameters.
@@ -60,6 +67,7 @@ pub(crate) fn request<P: Partitioning>(dtype: DType, config: Config) -> Request 
         .with("THREADS", config.threads)
         .with("ITEMS", config.items)
         .with("COLUMNS", config.columns)
+        .with("AHEAD", config.ahead)
 }
 
 /// The compiled kernels, and the partitions.

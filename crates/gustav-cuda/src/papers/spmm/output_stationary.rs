@@ -50,7 +50,7 @@ impl Method for Prepared {
         self.slots.as_ref().map_or(0, DeviceBuffer::bytes)
     }
 
-    unsafe fn launch(&mut self, _device: &Device, stream: &Stream, o: &Operands) -> Result<()> {
+    unsafe fn launch(&mut self, device: &Device, stream: &Stream, o: &Operands) -> Result<()> {
         let mut arguments = Arguments::new(o);
         if let Some(slots) = &self.slots {
             slots.used_on(stream);
@@ -58,6 +58,6 @@ impl Method for Prepared {
             arguments.operands.rows = slots.len() as u64;
         }
         // SAFETY: slots hold rows of the pattern or none; the operands are the caller's promise.
-        unsafe { stationary::launch(&self.kernel, self.config, stream, &arguments) }
+        unsafe { stationary::launch(&self.kernel, self.config, device, stream, &arguments) }
     }
 }

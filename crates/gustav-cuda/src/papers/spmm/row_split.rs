@@ -44,18 +44,21 @@ impl Variant {
     }
 }
 
-/// Warps and variant of `row-split`.
+/// Warps, loads in flight and variant of `row-split`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
 pub struct Config {
     /// Warps of a CTA; the paper's number is 4.
     pub warps: u32,
+    /// Loads of B that a thread issues before it waits for them, a power of two: 32, a whole batch of
+    /// nonzeros, is what the paper counts; fewer need fewer registers, so that more warps are resident.
+    pub ahead: u32,
     /// The variant.
     pub variant: Variant,
 }
 
 impl Default for Config {
     fn default() -> Self {
-        Config { warps: 4, variant: Variant::Shuffle }
+        Config { warps: 4, ahead: 8, variant: Variant::Shuffle }
     }
 }
 
@@ -73,7 +76,9 @@ pub(crate) fn choose(_pattern: &Pattern<'_>, _problem: &Problem) -> Result<(Conf
 }
 
 pub(crate) fn configs(_problem: &Problem) -> Vec<Config> {
-    Variant::ALL.map(|variant| Config { variant, ..Config::default() }).into()
+    let variants = Variant::ALL.map(|variant| Config { variant, ..Config::default() });
+    let more_ahead = [16, 32].map(|ahead| Config { ahead, ..Config::default() });
+    variants.into_iter().chain(more_ahead).collect()
 }
 
 /// The compiled kernel.
@@ -92,6 +97,7 @@ pub(crate) fn request(dtype: DType, layout_c: Layout, config: Config) -> Request
         .with_block::<PaperOperands>()
         .with("VALUE", dtype)
         .with("WARPS", config.warps)
+        .with("AHEAD", config.ahead)
         .with("VARIANT", config.variant.name())
         .with("LINES_OF_C", lines)
 }
@@ -105,6 +111,7 @@ impl Prepared {
                 expected: "1 to 32".into(),
             });
         }
+        papers::check_ahead(config.ahead)?;
         let module = pattern.device().module(&request(problem.dtype, problem.layout_c, config))?;
         Ok(Prepared { config, kernel: module.kernel(c"row_split")? })
     }

@@ -2,7 +2,7 @@
 
 use gustav_core::{DType, Problem, Result};
 
-use crate::device::Stream;
+use crate::device::{Device, Stream};
 use crate::jit::Request;
 use crate::launch::Kernel;
 use crate::papers;
@@ -10,18 +10,24 @@ use crate::product::check_config;
 use crate::product::operands::Operands;
 use crate::schedule::pattern::Pattern;
 
-/// The shape of a CTA.
+// Threads that fill a multiprocessor.
+const THREADS: u32 = 2048;
+
+/// The shape of a CTA, and the number of CTAs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize)]
 pub struct Config {
     /// Warps of a CTA; the study's number is 32.
     pub warps: u32,
     /// Columns of C that a CTA owns.
     pub width: u32,
+    /// Whether a strip of columns has as many CTAs as fill the chip, which take its rows in turn. The
+    /// study has one, and as many columns as rows.
+    pub fill: bool,
 }
 
 impl Default for Config {
     fn default() -> Self {
-        Config { warps: 32, width: 1 }
+        Config { warps: 32, width: 1, fill: false }
     }
 }
 
@@ -47,8 +53,10 @@ pub(crate) fn choose(pattern: &Pattern<'_>, _: &Problem) -> Result<(Config, Stri
     Ok((Config { warps, ..own }, "named by the caller".into()))
 }
 
+/// Strips of several widths, of one CTA, then of as many as fill the chip.
 pub(crate) fn configs(_: &Problem) -> Vec<Config> {
-    [1, 2, 4].map(|width| Config { width, ..Config::default() }).into()
+    let of = |fill| [1, 2, 4, 8].map(|width| Config { width, fill, ..Config::default() });
+    [of(false), of(true)].concat()
 }
 
 /// `source` with its parameters; `ordered` if `output-stationary` has a row order.
@@ -78,17 +86,27 @@ impl Arguments {
     }
 }
 
-/// Queues one CTA per strip of columns.
+/// Queues one CTA per strip of columns, or as many as fill `device`.
 ///
 /// # Safety
 /// As [`Method::launch`](crate::product::method::Method::launch); `arguments` describe the operands.
 pub(crate) unsafe fn launch(
     kernel: &Kernel<Arguments>,
     config: Config,
+    device: &Device,
     stream: &Stream,
     arguments: &Arguments,
 ) -> Result<()> {
     let strips = arguments.operands.columns.div_ceil(u64::from(config.width));
+    let threads = config.warps * 32;
+    let parts = match config.fill {
+        true => {
+            let resident = u64::from(THREADS / threads) * device.profile().multiprocessors as u64;
+            let most = arguments.operands.rows.div_ceil(u64::from(config.warps));
+            resident.div_ceil(strips.max(1)).clamp(1, most.max(1))
+        }
+        false => 1,
+    };
     // SAFETY: the caller's promise.
-    unsafe { kernel.launch(stream, (strips, 1), config.warps * 32, arguments) }
+    unsafe { kernel.launch(stream, (strips, parts), threads, arguments) }
 }

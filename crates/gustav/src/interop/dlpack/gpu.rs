@@ -101,7 +101,7 @@ mod tests {
     #[test]
     fn tensors_that_are_elsewhere_are_refused() {
         let mut shape = [2, 3];
-        let at = |device_type, device_id| DLTensor {
+        let mut at = |device_type, device_id| DLTensor {
             data: std::ptr::without_provenance_mut(256),
             device: DLDevice { device_type, device_id },
             ndim: 2,
