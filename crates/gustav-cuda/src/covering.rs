@@ -57,14 +57,7 @@ fn sddmm(dtype: DType, number: usize) -> [(usize, Request); 6] {
     let index = |wide| if wide { IndexType::U64 } else { IndexType::U32 };
     let (chunk, batches) = [(8, 1), (4, 2), (1, 1), (2, 4)][number % 4];
     let batch = [32, 8, 16][number % 3];
-    let config = sddmm::nonzero_split::Config {
-        chunk,
-        batch,
-        batches,
-        block: 128,
-        resident: 640,
-        sweep: bit(3),
-    };
+    let config = sddmm::nonzero_split::Config { chunk, batch, batches, block: 128, resident: 640 };
     let types = |position| sddmm::nonzeros::Types {
         dtype,
         index: index(bit(0)),

@@ -6,7 +6,6 @@
 //
 //   grid.x -> BATCHES batches for each of the BLOCK / LANES groups of a CTA (sddmm/nonzeros.cuh)
 //   grid.y -> products
-//   SWEEP  -> the first CTAs bring X and Y to L2, a part each
 //
 // Invariants: as sddmm/nonzeros.cuh.
 constexpr bool ORDERED = false;
@@ -16,23 +15,10 @@ using Offset = GUSTAV_OFFSET;
 
 constexpr int BATCHES = GUSTAV_BATCHES;
 constexpr bool BATCHED = GUSTAV_BATCHED;  // whether there are several products
-constexpr bool SWEEP = GUSTAV_SWEEP;
-
-// Prefetches this CTA's part of an operand to L2.
-__device__ __forceinline__ void sweep(const Value *operand, u64 bytes, u64 parts) {
-    const u64 each = (bytes + parts - 1) / parts, begin = blockIdx.x * each;
-    if (begin >= bytes) return;
-    const u64 size = bytes - begin < each ? bytes - begin : each;
-    ptx::prefetch(reinterpret_cast<const u8 *>(operand) + begin, size, threadIdx.x, BLOCK);
-}
 
 extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT / BLOCK)
     nonzero_split(const __grid_constant__ List args) {
     ptx::wait_for_prerequisites();
-    if (SWEEP && blockIdx.x < args.sweepers) {
-        sweep(args.x, args.bytes_x, args.sweepers);
-        sweep(args.y, args.bytes_y, args.sweepers);
-    }
     const u64 begin = blockIdx.x * (STEP * BATCHES), left = args.nonzeros - begin;
     const u64 end = left < STEP * BATCHES ? args.nonzeros : begin + STEP * BATCHES;
     if constexpr (!BATCHED) {

@@ -26,9 +26,6 @@ pub struct Config {
     pub block: u32,
     /// Threads of a multiprocessor that the registers of a kernel must allow.
     pub resident: u32,
-    /// Whether the first CTAs bring X and Y to L2, for products without a batch: one sweep over memory in place of
-    /// waits for single rows.
-    pub sweep: bool,
 }
 
 /// Any SDDMM.
@@ -39,25 +36,15 @@ pub(super) fn supports(problem: &Problem) -> Result<()> {
 /// Every configuration that is worth timing.
 pub(super) fn configs(_: &Problem) -> Vec<Config> {
     let shapes = [
-        (4, 32, 1, 1024, false),
-        (8, 32, 1, 768, false),
-        (8, 16, 1, 768, false),
-        (8, 32, 2, 768, false),
-        (4, 32, 1, 640, false),
-        (4, 16, 1, 640, false),
-        (8, 32, 1, 768, true),
-        (8, 16, 1, 768, true),
-        (8, 8, 1, 768, true),
-        (4, 16, 1, 640, true),
+        (4, 32, 1, 1024),
+        (8, 32, 1, 768),
+        (8, 16, 1, 768),
+        (8, 32, 2, 768),
+        (4, 32, 1, 640),
+        (4, 16, 1, 640),
     ];
-    let config = |(chunk, batch, batches, resident, sweep)| Config {
-        chunk,
-        batch,
-        batches,
-        block: 128,
-        resident,
-        sweep,
-    };
+    let config =
+        |(chunk, batch, batches, resident)| Config { chunk, batch, batches, block: 128, resident };
     shapes.map(config).into()
 }
 
@@ -72,7 +59,7 @@ impl Config {
         let lanes = vectors.max(1).next_power_of_two().min(32);
         let groups = multiprocessors * resident as usize / lanes;
         let batch = [8, 16].into_iter().find(|batch| groups * batch >= problem.nnz).unwrap_or(32);
-        Config { chunk, batch: batch as u32, batches: 1, block: 128, resident, sweep: false }
+        Config { chunk, batch: batch as u32, batches: 1, block: 128, resident }
     }
 
     fn check(&self) -> Result<()> {
@@ -118,7 +105,7 @@ impl Variant {
 
     /// The source with its parameters.
     pub(crate) fn request(&self) -> Request {
-        let Config { chunk, batches, block, resident, sweep, .. } = self.config;
+        let Config { chunk, batches, block, resident, .. } = self.config;
         let request = request!("sddmm/nonzero_split.cu")
             .with_block::<List>()
             .with_block::<RowArguments>()
@@ -131,7 +118,6 @@ impl Variant {
             .with("BLOCK", block)
             .with("RESIDENT", resident)
             .with("BATCHED", self.batched)
-            .with("SWEEP", sweep && !self.batched)
     }
 }
 
@@ -155,7 +141,6 @@ pub(super) struct Prepared {
     row: IndexType,
     // Rows have eight bytes at most.
     rows: DeviceBuffer<u64>,
-    multiprocessors: usize,
     kernel: Option<(Variant, Kernel<List>)>,
 }
 
@@ -170,8 +155,7 @@ impl Prepared {
         let row = if pattern.nrows <= u32::MAX as usize { IndexType::U32 } else { IndexType::U64 };
         let words = (pattern.nnz * row.bytes()).div_ceil(8);
         let rows = DeviceBuffer::queued(device, words, "rows of nonzeros")?;
-        let multiprocessors = device.profile().multiprocessors;
-        let mut prepared = Prepared { config, row, rows, multiprocessors, kernel: None };
+        let mut prepared = Prepared { config, row, rows, kernel: None };
         let packed = Operands::packed(pattern, problem);
         if pattern.nnz == 0 {
             return Ok(prepared);
@@ -212,14 +196,11 @@ impl Method for Prepared {
         self.compile(device, o)?;
         let Some((variant, kernel)) = &self.kernel else { return Ok(()) };
         self.rows.used_on(stream);
-        let mut arguments = List::new(o, o.indices, self.rows.address(), 0);
-        let Config { batches, block, resident, .. } = self.config;
+        let arguments = List::new(o, o.indices, self.rows.address(), 0);
+        let Config { batches, block, .. } = self.config;
         let groups = u64::from(block / variant.lanes.lanes);
         let of_cta = u64::from(batches) * u64::from(variant.batch()) * groups;
         let ctas = arguments.nonzeros.div_ceil(of_cta);
-        // Those that are resident at once.
-        let first = self.multiprocessors as u64 * u64::from(resident / block);
-        arguments.sweepers = ctas.min(first);
         let grid = (ctas, arguments.batch.min(MOST_PRODUCTS));
         // SAFETY: the operands are the caller's promise; there is a row for every nonzero, which the
         // device's stream wrote before this plan's first execution.

@@ -54,17 +54,12 @@ parameter_block! {
         next_x: u64,
         next_y: u64,
         next_factors: u64,
-        /// CTAs that bring X and Y to L2, and the bytes of these.
-        pub sweepers: u64,
-        bytes_x: u64,
-        bytes_y: u64,
     }
 }
 
 impl List {
     /// The list in these arrays.
     pub(super) fn new(o: &Operands, columns: u64, rows: u64, positions: u64) -> Self {
-        let bytes = |rows: usize, ld| ((rows - 1) * ld + o.depth) as u64 * o.dtype.bytes() as u64;
         List {
             columns,
             rows,
@@ -83,9 +78,6 @@ impl List {
             next_x: o.batch.c as u64,
             next_y: o.batch.b as u64,
             next_factors: o.batch.values as u64,
-            sweepers: 0,
-            bytes_x: bytes(o.rows, o.ldx),
-            bytes_y: bytes(o.cols, o.ldy),
         }
     }
 }

@@ -6,8 +6,7 @@ use gustav_testkit::battery::Settings;
 use crate::{battery, every_type, named};
 
 fn of(chunk: u32, (batch, batches): (u32, u32), block: u32, resident: u32) -> Option<Config> {
-    let sweep = batches > 1;
-    let config = nonzero_split::Config { chunk, batch, batches, block, resident, sweep };
+    let config = nonzero_split::Config { chunk, batch, batches, block, resident };
     Some(Config::NonzeroSplit(config))
 }
 
