@@ -121,6 +121,9 @@ LONG = """
 import glob, os, signal, tempfile, threading
 import gustav, numpy as np
 
+# A shell ignores it for what runs in the background.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+
 # Zeros that were never written take no memory.
 nnz, columns = 2**26, 1024
 indptr = np.arange(0, nnz + 1, nnz // 4)
