@@ -5,7 +5,7 @@ use std::fmt::Debug;
 
 use gustav::cuda::CudaDevice;
 use gustav::{Chooser, Error, Layout, Scalar};
-use gustav_mpi::{Device, DistDense, Gpu, Options, Partition, Ranks};
+use gustav_mpi::{Device, DistDense, Gpu, Options, Partition, Ranks, Replicated};
 
 use super::Ranked;
 use super::engine::Place;
