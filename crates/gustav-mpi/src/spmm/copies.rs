@@ -265,7 +265,11 @@ impl<T: DistScalar> ReplicatedSpmmPlan<T> {
             add_rows(self.problem.semiring, &mut sums, rows, self.exchange.incoming(*message));
         }
         self.exchange.finish(communicator)?;
-        store(self.problem.semiring, factors, &sums.as_view(), &mut c);
+        let (semiring, sums) = (self.problem.semiring, sums.as_view());
+        match c.layout() {
+            Layout::RowMajor => store(semiring, factors, &sums, &mut c),
+            other => store(semiring, factors, &sums.to_layout(other)?.view(), &mut c),
+        }
         Ok(())
     }
 
