@@ -335,7 +335,8 @@ pub struct Came {
 /// The values in bytes `range`, and how many are before them.
 fn values_of<T>(memory: &mut Memory, range: &Range<usize>) -> (*mut [T], usize) {
     let size = size_of::<T>();
-    assert!(range.start % size == 0 && range.end % size == 0, "parts are of whole values");
+    let whole = range.start.is_multiple_of(size) && range.end.is_multiple_of(size);
+    assert!(whole, "parts are of whole values");
     let first = memory.part(range).cast::<T>();
     (std::ptr::slice_from_raw_parts_mut(first, range.len() / size), range.start / size)
 }

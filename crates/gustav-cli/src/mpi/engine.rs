@@ -22,7 +22,7 @@ pub enum Place {
 /// A plan, and on a GPU the operands there.
 pub enum Engine<T: DistScalar> {
     /// On the CPU.
-    Cpu(SpmmPlan<T>),
+    Cpu(Box<SpmmPlan<T>>),
     /// On the CPU, in a team of ranks.
     Team(Box<ReplicatedSpmmPlan<T>>),
     /// On a GPU.
@@ -54,7 +54,7 @@ impl<T: DistScalar> Engine<T> {
         problem: &Problem,
     ) -> Result<Self> {
         Ok(match place {
-            Place::Cpu(device) => Engine::Cpu(SpmmPlan::new(pattern, problem, device)?),
+            Place::Cpu(device) => Engine::Cpu(Box::new(SpmmPlan::new(pattern, problem, device)?)),
             Place::Team(device) => {
                 Engine::Team(Box::new(ReplicatedSpmmPlan::new(pattern, problem, device)?))
             }

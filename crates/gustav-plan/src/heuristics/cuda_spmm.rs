@@ -117,14 +117,14 @@ pub fn segmented(problem: &Problem) -> Vec<Tuning> {
         longest,
         prefetch_a: subgroups > 1,
         threads: if wide && subgroups > 1 { 384 } else { 640 },
-        ..base.clone()
+        ..base
     };
     let few = |subgroups: u32, longest: Option<u32>| Tuning {
         subgroups,
         longest,
         chunk: 2,
         prefetch_a: wide && subgroups > 1,
-        ..base.clone()
+        ..base
     };
     let staged = |longest| Tuning { stages: 2, longest, ..few(1, None) };
     let several = |longest| Tuning {
@@ -133,7 +133,7 @@ pub fn segmented(problem: &Problem) -> Vec<Tuning> {
         lanes: 16,
         threads: 768,
         block: 128,
-        ..base.clone()
+        ..base
     };
     let copied = Tuning { stages: 1, threads: 1280, lanes: 8, tiles: 4, ..few(1, None) };
     let (whole, short, long) = (None, Some(64), Some(256));
