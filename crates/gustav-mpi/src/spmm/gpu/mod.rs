@@ -137,8 +137,8 @@ impl<T: DistScalar> GpuSpmmPlan<T> {
     /// Plans `problem` for `pattern`, of whose [`Explanation`] the products are those on the GPU. Collective.
     ///
     /// # Errors
-    /// As [`SpmmPlan::new`](crate::SpmmPlan::new), [`Error::Unsupported`] for f16 and bf16 unless only rows of B are
-    /// sent, as partial rows travel in the type of sums, and those of the GPU.
+    /// As [`SpmmPlan::new`](crate::SpmmPlan::new), [`Error::Unsupported`] for f16 and bf16 on several ranks, as C would
+    /// be rounded once for every rank, and those of the GPU.
     pub fn new<I: Index, O: Index>(
         pattern: &DistPattern<I, O>,
         problem: &Problem,
@@ -146,8 +146,7 @@ impl<T: DistScalar> GpuSpmmPlan<T> {
     ) -> Result<Self> {
         let ranks = pattern.ranks();
         let _turn = ranks.turn();
-        let only_rows = gpu.ways.communication == Communication::RowsOfB && !problem.transpose_a;
-        let here = match is_widened(T::DTYPE) && !only_rows {
+        let here = match is_widened(T::DTYPE) && ranks.size() > 1 {
             true => Err(refuse(problem, T::DTYPE)),
             false => Ok(true),
         };
@@ -231,8 +230,8 @@ fn refuse(problem: &Problem, dtype: DType) -> Error {
     Error::Unsupported {
         problem: problem.to_string(),
         backend: "products over ranks with GPUs".into(),
-        reason: format!("partial rows of C of {dtype} would be rounded"),
-        nearest: "f32, or A·B with Communication::RowsOfB".into(),
+        reason: format!("sums in {dtype} would be rounded once for every rank"),
+        nearest: "f32, or the ranks' CPUs".into(),
     }
 }
 
