@@ -4,7 +4,7 @@ use std::cell::OnceCell;
 
 use gustav_core::{Index, PatternView, Result};
 
-use crate::facts::row_lengths::{COUNTS, CUTS, FIRST_CUT_BITS};
+use crate::facts::row_lengths::{BINS, COUNTS, CUTS, FIRST_CUT_BITS};
 use crate::{RowLengths, RowSimilarity, TileReuse};
 
 /// Facts about a pattern.
@@ -40,18 +40,24 @@ const BLOCKS: usize = 2048;
 const MOST_DISTINCT: usize = 96;
 const ROWS: usize = 1024;
 const MOST_NONZEROS: usize = 1024;
+// Rows are cut at whole chunks of so many nonzeros.
+const ALIGNMENT: u64 = 8;
 
 impl<'a, I: Index, O: Index> HostFacts<'a, I, O> {
     /// Counts the row lengths of `pattern`.
     pub fn new(pattern: PatternView<'a, I, O>) -> Self {
         let mut counts = vec![0u64; COUNTS];
-        for row in 0..pattern.nrows() {
-            let length = pattern.row_len(row) as u64;
+        for ends in pattern.offsets().windows(2) {
+            let [first, last] = [ends[0], ends[1]].map(|offset| offset.to_usize() as u64);
+            let length = last - first;
             counts[RowLengths::bin(length)] += 1;
             for cut in 0..CUTS {
-                let parts = length >> (FIRST_CUT_BITS as usize + cut);
-                counts[COUNTS - 1 - 2 * CUTS + cut] += parts;
-                counts[COUNTS - 1 - CUTS + cut] += u64::from(parts > 0);
+                let longest = 1 << (FIRST_CUT_BITS as usize + cut);
+                if length >= longest {
+                    let span = last - first / ALIGNMENT * ALIGNMENT;
+                    counts[BINS + cut] += span.div_ceil(longest);
+                    counts[BINS + CUTS + cut] += 1;
+                }
             }
             counts[COUNTS - 1] = counts[COUNTS - 1].max(length);
         }

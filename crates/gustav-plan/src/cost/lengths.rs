@@ -78,8 +78,7 @@ impl LengthCounts {
 /// The parts of cut rows, rests included, if rows are cut at `longest` nonzeros.
 pub(super) fn parts(rows: &RowLengths, longest: u32) -> f64 {
     let bits = longest.ilog2().clamp(FIRST_CUT_BITS, FIRST_CUT_BITS + CUTS as u32 - 1);
-    let (parts, cut) = rows.cut(bits);
-    (parts + cut) as f64
+    rows.cut(bits).0 as f64
 }
 
 #[cfg(test)]
