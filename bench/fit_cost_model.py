@@ -135,7 +135,9 @@ def fit(lines):
 def regrets(lines, names, values, least):
     """By case: regret, and the chosen line."""
     table = Table(lines, names)
-    predicted = table.bounds @ values
+    known = {name[0] for name in names if not isinstance(name, str)}
+    unknown = np.array([line["class"] not in known for line in lines])
+    predicted = np.where(unknown, np.inf, table.bounds @ values)
     chosen = {}
     for line, us in zip(lines, predicted):
         if case(line) not in chosen or us < chosen[case(line)][0]:
@@ -178,6 +180,8 @@ def main():
     options = arguments.parse_args()
     lines = [line for path in options.bounds for line in read(path)]
     measured = [x for x in read(options.measured) if x["operation"] == "spmm"] if options.measured else []
+    if not lines:
+        raise SystemExit("no measurements: none of the configurations in the record is a candidate today")
     least = {}
     for line in lines + measured:
         least[case(line)] = min(line["execute_ms"], least.get(case(line), np.inf))

@@ -35,7 +35,7 @@ impl<T: Scalar> DensePlan<T> {
     /// configurations. The plan sets the value type of `problem`.
     ///
     /// # Errors
-    /// As [`super::SpgemmPlan::new`]; [`Error::Unsupported`] for algorithms without a dense C.
+    /// As [`super::SpgemmPlan::new`]; [`gustav_core::Error::Unsupported`] for algorithms without a dense C.
     pub fn new(
         a: &DevicePattern,
         b: &DevicePattern,
@@ -77,10 +77,10 @@ impl<T: Scalar> DensePlan<T> {
     /// patterns, or buffers in the order of their nonzeros. Nothing is allocated.
     ///
     /// # Errors
-    /// [`Error::Pattern`] when `a` or `b` belongs to another pattern, [`Error::Length`] for another
-    /// number of values, or when `c` has too few, [`Error::Shape`] when `c` has another shape or is
-    /// column-major, [`Error::Argument`] for a bias or a β in `call` and for operands on another
-    /// device, [`Error::Device`].
+    /// [`gustav_core::Error::Pattern`] when `a` or `b` belongs to another pattern, [`gustav_core::Error::Length`] for another
+    /// number of values, or when `c` has too few, [`gustav_core::Error::Shape`] when `c` has another shape or is
+    /// column-major, [`gustav_core::Error::Argument`] for a bias or a β in `call` and for operands on another
+    /// device, [`gustav_core::Error::Device`].
     pub fn execute<'v>(
         &mut self,
         a: impl Into<DeviceValues<'v, T>>,

@@ -19,7 +19,7 @@ pub(super) fn choose(pattern: &Pattern<'_>, problem: &Problem) -> Result<(Config
     };
     if let Some(needed) = only_segmented {
         let (config, reason) = segmented::choose(pattern, problem)?;
-        let reason = format!("{needed}, which segmented supports; {reason}");
+        let reason = format!("{needed}, which segmented supports; as one sum: {reason}");
         return Ok((Config::Segmented(config), reason));
     }
     if !cuda_spmm::inspects(problem, &pattern.device().planner_profile()) {
@@ -62,14 +62,12 @@ fn fastest(
 ) -> Result<(Config, String)> {
     let device = pattern.device();
     let (profile, shared) = (device.planner_profile(), device.profile().shared_bytes_per_cta);
-    let blocks = |t: &Tuning| [Algorithm::RowBlock, Algorithm::Tensor].contains(&t.algorithm);
-    let blocks = tunings.iter().any(blocks);
-    let similarity = if blocks { Some(pattern.similarity()?) } else { None };
+    let similarity = pattern.similarity()?;
     let model = Model { problem, facts: pattern, similarity, profile: &profile, shared };
     let (config, predicted, next) = model.fastest(tunings)?;
     let (mean, most) = (pattern.lengths()?.mean(), pattern.lengths()?.max());
     let rows = format!("rows of {mean:.1} nonzeros on average, {most} at most");
-    let next = next.filter(|next| next.1.is_finite()).map_or(String::new(), |(other, us)| {
+    let next = next.map_or(String::new(), |(other, us)| {
         format!("; the fastest of another algorithm, {other}, at {us:.1} µs")
     });
     Ok((config, format!("{rows}: predicted at {predicted}{next}")))
@@ -84,27 +82,28 @@ impl Model<'_> {
     fn fastest(&self, tunings: Vec<Tuning>) -> Result<Fastest> {
         let parameters = Parameters::of_gpus();
         let bytes = self.problem.dtype.bytes();
-        let mut predicted = Vec::new();
+        let (mut predicted, mut refused) = (Vec::new(), None);
         for tuning in tunings {
             let config = config(self.problem, &tuning);
-            // A row of B may be too long for shared memory.
-            let bounds = match self.bounds(&config) {
-                Err(Error::Unsupported { .. }) => continue,
-                bounds => bounds?,
-            };
-            if let Some(bounds) = bounds {
-                predicted.push((config, bounds.predict(parameters, bytes)));
+            match self.bounds(&config) {
+                Ok(Some(bounds)) => predicted.push((config, bounds.predict(parameters, bytes))),
+                Ok(None) => {}
+                // A row of B may be too long for shared memory.
+                Err(e @ Error::Unsupported { .. }) => refused = Some(e),
+                Err(e) => return Err(e),
             }
+        }
+        if predicted.iter().any(|p| p.1.measured) {
+            predicted.retain(|p| p.1.measured);
         }
         predicted.sort_by(|a, b| a.1.us.total_cmp(&b.1.us));
         let mut ranked = predicted.into_iter();
         let Some((config, time)) = ranked.next() else {
-            return Err(crate::product::unsupported(
-                self.problem,
-                "the cost model",
-                "none of its configurations fits",
-                "segmented",
-            ));
+            let none = || {
+                let reason = "none of its configurations fits";
+                crate::product::unsupported(self.problem, "the cost model", reason, "segmented")
+            };
+            return Err(refused.unwrap_or_else(none));
         };
         let other = ranked.find(|(other, _)| other.algorithm() != config.algorithm());
         Ok((config, time, other.map(|(other, time)| (other.algorithm(), time.us))))
@@ -244,7 +243,7 @@ mod tests {
             let model = Model {
                 problem: &problem,
                 facts: &facts,
-                similarity: Some(facts.similarity),
+                similarity: facts.similarity,
                 profile: &profile,
                 shared,
             };

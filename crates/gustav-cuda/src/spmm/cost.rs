@@ -12,15 +12,15 @@ use super::{b_stationary, segmented};
 pub(super) struct Model<'a> {
     pub problem: &'a Problem,
     pub facts: &'a dyn Facts,
-    /// What neighbouring rows have in common; `row-block` and `tensor` need it.
-    pub similarity: Option<RowSimilarity>,
+    /// What neighbouring rows have in common.
+    pub similarity: RowSimilarity,
     pub profile: &'a DeviceProfile,
     /// Bytes of shared memory of a CTA.
     pub shared: usize,
 }
 
 /// The bounds of a configuration of a product whose pattern has these facts, on a device with `shared` bytes of
-/// shared memory for a CTA; `None` for algorithms that are never chosen.
+/// shared memory for a CTA; `None` for algorithms that the model does not know.
 ///
 /// # Errors
 /// Those of `facts`; [`gustav_core::Error::Unsupported`] if a row of B does not fit into shared memory.
@@ -31,12 +31,12 @@ pub fn bounds(
     shared: usize,
     config: &Config,
 ) -> Result<Option<Bounds>> {
-    let similarity = Some(facts.similarity()?);
+    let similarity = facts.similarity()?;
     Model { problem, facts, similarity, profile, shared }.bounds(config)
 }
 
 impl Model<'_> {
-    /// The bounds of `config`; `None` for algorithms that are never chosen.
+    /// The bounds of `config`; `None` for algorithms that the model does not know.
     pub fn bounds(&self, config: &Config) -> Result<Option<Bounds>> {
         let Some(schedule) = self.schedule(config)? else { return Ok(None) };
         let work = Work {
@@ -97,7 +97,8 @@ fn panel(vector: u32, lanes: u32, tiles: u32) -> Panel {
 fn class(c: &segmented::Config) -> Class {
     match c.stages {
         _ if c.segments_per_group > 1 => Class::SeveralSegments,
-        1.. if c.tiles > 2 => Class::Copied,
+        // The same loads with other numbers of columns have other tiles.
+        1 if (c.lanes, c.tiles) == (8, 4) => Class::Copied,
         1.. => Class::Staged,
         0 if c.chunk >= 4 => Class::ManyLoads,
         0 => Class::FewLoads,

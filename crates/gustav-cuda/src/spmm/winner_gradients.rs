@@ -80,7 +80,7 @@ impl<T: Scalar> WinnerGradients<T> {
     /// Plans the gradients of the product that `problem` describes, with a `pattern` of A.
     ///
     /// # Errors
-    /// [`Error::Unsupported`] unless `problem` is an SpMM with max or min, and those of
+    /// [`gustav_core::Error::Unsupported`] unless `problem` is an SpMM with max or min, and those of
     /// [`SpmmPlan::new`].
     pub fn new<I: Index, O: Index>(
         pattern: &DevicePattern<I, O>,
@@ -140,9 +140,9 @@ impl<T: Scalar> WinnerGradients<T> {
     /// execution with winners of a type compiles the kernel for it.
     ///
     /// # Errors
-    /// [`Error::Shape`] when G or B does not fit, [`Error::Length`] for another number of values or
-    /// winners, [`Error::Argument`] when `to` overlaps an operand or an operand is on another
-    /// device, [`Error::Unsupported`] for factors, [`Error::Device`].
+    /// [`gustav_core::Error::Shape`] when G or B does not fit, [`gustav_core::Error::Length`] for another number of values or
+    /// winners, [`gustav_core::Error::Argument`] when `to` overlaps an operand or an operand is on another
+    /// device, [`gustav_core::Error::Unsupported`] for factors, [`gustav_core::Error::Device`].
     pub fn of_values<'v>(
         &mut self,
         g: &DeviceDense<T>,

@@ -96,7 +96,7 @@ impl<I: Index, O: Index> Facts for HostFacts<'_, I, O> {
     }
 
     fn tile_reuse(&self, inner: usize, tile: u64) -> Result<TileReuse> {
-        let rows = self.pattern.nrows();
+        let (rows, tile) = (self.pattern.nrows(), tile.max(1));
         let samples = ROWS.min(rows);
         let (mut nonzeros, mut segments) = (0usize, 0usize);
         for sample in 0..samples {
@@ -107,7 +107,7 @@ impl<I: Index, O: Index> Facts for HostFacts<'_, I, O> {
             segments += columns.chunk_by(|a, b| tile_of(a) == tile_of(b)).count();
         }
         let per_segment = if segments == 0 { 0.0 } else { nonzeros as f64 / segments as f64 };
-        Ok(TileReuse { per_segment, tiles: (inner as u64).div_ceil(tile.max(1)) })
+        Ok(TileReuse { per_segment, tiles: (inner as u64).div_ceil(tile) })
     }
 }
 

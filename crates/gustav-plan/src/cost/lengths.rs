@@ -12,8 +12,10 @@ pub struct LengthCounts {
 impl LengthCounts {
     /// The lengths of rows, from the histogram.
     pub fn of_rows(rows: &RowLengths) -> Self {
+        let most = rows.max() as f64;
         let counts = rows.bins().iter().enumerate().filter(|(_, count)| **count > 0);
-        let counts = counts.map(|(bin, count)| (RowLengths::middle(bin), *count as f64)).collect();
+        let counts =
+            counts.map(|(bin, count)| (RowLengths::middle(bin).min(most), *count as f64)).collect();
         LengthCounts { counts }
     }
 
@@ -77,7 +79,7 @@ impl LengthCounts {
 
 /// The parts of cut rows, rests included, if rows are cut at `longest` nonzeros.
 pub(super) fn parts(rows: &RowLengths, longest: u32) -> f64 {
-    let bits = longest.ilog2().clamp(FIRST_CUT_BITS, FIRST_CUT_BITS + CUTS as u32 - 1);
+    let bits = longest.max(1).ilog2().clamp(FIRST_CUT_BITS, FIRST_CUT_BITS + CUTS as u32 - 1);
     rows.cut(bits).0 as f64
 }
 
@@ -91,6 +93,7 @@ mod tests {
         for length in lengths {
             counts[RowLengths::bin(*length as u64)] += 1;
         }
+        counts[COUNTS - 1] = lengths.iter().copied().max().unwrap_or(0) as u64;
         RowLengths::new(lengths.len(), lengths.iter().sum(), counts).expect("counts")
     }
 
@@ -98,6 +101,12 @@ mod tests {
     fn cut_rows_are_whole_parts_and_a_rest() {
         let cut = LengthCounts::cut(&rows(&[3, 40, 50]), 16);
         assert_eq!((cut.number(), cut.sum(), cut.greatest()), (1.0 + 3.0 + 4.0, 93.0, 16.0));
+    }
+
+    #[test]
+    fn rows_of_the_cut_length_are_one_segment() {
+        let cut = LengthCounts::cut(&rows(&[64; 10]), 64);
+        assert_eq!((cut.number(), cut.sum(), cut.greatest()), (10.0, 640.0, 64.0));
     }
 
     #[test]

@@ -4,7 +4,7 @@
 //! steps that depend on each other. Each amount over a nominal rate of the device is a time, a [`Bound`]. The
 //! predicted time of a configuration is the sum of its bounds, each times a parameter: what the kernel takes of that
 //! bound, 0 where it is hidden behind others. (The largest bound alone, or a norm between the two, predicted held-out
-//! families worse; `docs/choosing.md` has the figures.)
+//! families worse.)
 //!
 //! Parameters are fitted by `bench/fit_cost_model.py` to records of suite `choice`, never by hand. They are kept for
 //! each size of values and each [`Class`] of schedules.
@@ -38,9 +38,7 @@ pub enum Bound {
     Chain,
     /// Instructions of the group with most work, one after another.
     Serial,
-    /// Loads of rows of B, at the issue rate of the device.
-    Loads,
-    /// Multiplications and additions, at the issue rate.
+    /// Multiplications and additions, at the issue rate of the device; of some schedules with loads of B.
     Arithmetic,
     /// Instructions that load and broadcast A, at the issue rate.
     Indices,
@@ -79,7 +77,6 @@ impl Bound {
             Bound::Latency => "latency",
             Bound::Chain => "chain",
             Bound::Serial => "serial",
-            Bound::Loads => "loads",
             Bound::Arithmetic => "arithmetic",
             Bound::Indices => "indices",
             Bound::Segments => "segments",
@@ -141,18 +138,19 @@ pub struct Bounds {
 }
 
 impl Bounds {
-    /// The predicted time for values of `bytes` bytes, and the part of each bound; infinite for a class that was not
-    /// measured with such values.
+    /// The predicted time for values of `bytes` bytes, and the part of each bound. A class that was not measured with
+    /// such values has the parameters of another size.
     pub fn predict(&self, parameters: &Parameters, bytes: usize) -> Predicted {
-        let part =
-            |&(bound, us): &(Bound, f64)| (bound, us * parameters.of(bytes, self.class, bound));
+        let measured = parameters.has(bytes, self.class);
+        let of_class =
+            if measured { bytes } else { parameters.size_with(self.class).unwrap_or(bytes) };
+        let part = |&(bound, us): &(Bound, f64)| {
+            let size = if bound.is_common() { bytes } else { of_class };
+            (bound, us * parameters.of(size, self.class, bound))
+        };
         let mut parts: Vec<_> = self.terms.iter().map(part).collect();
         parts.sort_by(|a, b| b.1.total_cmp(&a.1));
-        let us = match parameters.has(bytes, self.class) {
-            true => parts.iter().map(|p| p.1).sum(),
-            false => f64::INFINITY,
-        };
-        Predicted { us, parts }
+        Predicted { us: parts.iter().map(|p| p.1).sum(), measured, parts }
     }
 }
 
@@ -161,14 +159,17 @@ impl Bounds {
 pub struct Predicted {
     /// Microseconds.
     pub us: f64,
+    /// Whether the class was measured with values of this size: other predictions rank configurations of one class, and
+    /// no more.
+    pub measured: bool,
     /// The part of each bound in microseconds, the largest first.
     pub parts: Vec<(Bound, f64)>,
 }
 
 impl std::fmt::Display for Predicted {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        if self.us.is_infinite() {
-            return f.write_str("an unknown time, for it was not measured with such values");
+        if !self.measured {
+            return f.write_str("an unknown time, as it was not measured with such values");
         }
         write!(f, "{:.1} µs", self.us)?;
         let largest = self.parts.iter().take(3).filter(|p| p.1 > 0.0);

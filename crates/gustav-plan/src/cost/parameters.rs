@@ -50,6 +50,11 @@ impl Parameters {
         self.classes.get(&bytes).is_some_and(|classes| classes.contains_key(&class))
     }
 
+    /// A size of values with which the class was measured.
+    pub fn size_with(&self, class: Class) -> Option<usize> {
+        self.classes.iter().find(|(_, classes)| classes.contains_key(&class)).map(|(size, _)| *size)
+    }
+
     /// The parameter of a bound for values of `bytes` bytes; 0 if the bound is hidden behind others.
     pub fn of(&self, bytes: usize, class: Class, bound: Bound) -> f64 {
         let table = match bound.is_common() {

@@ -111,8 +111,8 @@ pub struct Work<'a> {
     pub problem: &'a Problem,
     /// The lengths of its rows.
     pub rows: &'a RowLengths,
-    /// What neighbouring rows have in common; blocks of rows need it.
-    pub similarity: Option<RowSimilarity>,
+    /// What neighbouring rows have in common.
+    pub similarity: RowSimilarity,
     /// The device.
     pub profile: &'a DeviceProfile,
     /// Its nominal rates.
@@ -162,10 +162,11 @@ impl Work<'_> {
         self.profile.units as f64
     }
 
-    /// Distinct columns per nonzero in blocks of `rows` rows; without a sample they share nothing.
+    /// Distinct columns per nonzero in blocks of 2, 3, 4 or 8 rows.
     fn distinct(&self, rows: u32) -> f64 {
-        let index = [2, 3, 4, 8].iter().position(|height| *height == rows);
-        self.similarity.zip(index).map_or(1.0, |(similarity, index)| similarity.distinct[index])
+        let heights = [2, 3, 4, 8];
+        let index = heights.iter().position(|height| *height == rows);
+        index.map_or(1.0, |index| self.similarity.distinct[index])
     }
 
     /// Instructions of a vector's multiplications: as many as values, twice as many for 8-byte values.
@@ -258,7 +259,6 @@ impl Terms<'_, '_> {
         self.add(Bound::Chain, (g.greatest / g.step).ceil() + 2.0);
         let serial = g.greatest / g.subgroups * (tiles * (1.0 + arithmetic) + NONZERO);
         self.add(Bound::Serial, serial / work.rates.serial);
-        self.add(Bound::Loads, self.issued(warps * tiles));
         self.add(Bound::Arithmetic, self.issued(warps * tiles * arithmetic));
         self.add(Bound::Indices, self.issued(warps * NONZERO));
         self.add(Bound::Segments, self.issued(panels * g.number * of_warp * SEGMENT));
@@ -290,7 +290,6 @@ impl Terms<'_, '_> {
         self.add(Bound::Chain, greatest / step + 2.0);
         let serial = greatest / subgroups * (tiles * (1.0 + arithmetic) + NONZERO + height);
         self.add(Bound::Serial, serial / work.rates.serial);
-        self.add(Bound::Loads, self.issued(warps * tiles));
         self.add(Bound::Arithmetic, self.issued(warps * tiles * arithmetic));
         self.add(Bound::Indices, self.issued(warps * (NONZERO - 1.0 + height)));
         let stores =

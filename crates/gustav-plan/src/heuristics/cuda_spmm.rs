@@ -42,9 +42,6 @@ pub struct Tuning {
     /// Longest segment in nonzeros: longer rows are cut; `None` takes whole rows in their order.
     /// For `even-shares`, row starts and nonzeros of a partition.
     pub longest: Option<u32>,
-    /// Nonzeros from which whole rows are in the head of the list, 256 at most; `None` is an eighth
-    /// of `longest`, between 32 and 128.
-    pub first: Option<u32>,
     /// Rows of a window, inside which the list is sorted by length; 1 lists whole rows in their
     /// order.
     pub window: u32,
@@ -72,7 +69,6 @@ impl Tuning {
             stages: 0,
             prefetch_a: false,
             longest: None,
-            first: None,
             window: 1024,
             lanes: 32,
             tiles: 2,

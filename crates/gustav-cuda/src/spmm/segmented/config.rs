@@ -80,10 +80,7 @@ impl Config {
             stages: tuning.stages,
             prefetch_a: tuning.prefetch_a,
             longest: tuning.longest,
-            first: tuning
-                .first
-                .or(tuning.longest.map(Segments::first_of))
-                .unwrap_or(Segments::LEAST_FIRST),
+            first: tuning.longest.map_or(Segments::LEAST_FIRST, Segments::first_of),
             window: tuning.window,
             reduction: Reduction::FixUp,
             block: tuning.block,
