@@ -159,7 +159,7 @@ fn errors_are_printed_once_and_nobody_waits() {
     folder.write("a.mtx", SMALL);
     for (line, words) in [
         ("-n 3 gustav spmm missing.mtx --columns 4 --mpi", "missing.mtx"),
-        ("-n 2 gustav spmm a.mtx --columns 4 --mpi --device cuda:0", "CPU"),
+        ("-n 2 gustav spmm a.mtx --columns 4 --mpi --device cuda:9", "cuda:9"),
         ("-n 2 gustav spmm a.mtx --columns 4 --mpi --algorithm all", "all is not valid"),
         ("-n 2 gustav spmm a.mtx --columns 4 --mpi --reduce max", "nearest that works"),
         ("-n 2 gustav spmm a.mtx --b a.mtx --mpi", "a.mtx"),
