@@ -152,6 +152,8 @@ operations = ["sddmm", "spmm"]
 gradients = ["spmm"]
 columns = [8, 32]
 dtypes = ["f32"]
+[engines]
+ours = ["auto"]
 "#;
 
 #[test]
