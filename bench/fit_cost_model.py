@@ -127,9 +127,9 @@ def fit(lines):
     values = least_regret(table, least_squares(table))
     parts = table.bounds * values
     contribution = (parts / parts.sum(1, keepdims=True)).max(0)
-    kept = [name for name, most in zip(table.names, contribution) if most >= LEAST_CONTRIBUTION]
-    table = Table(lines, kept)
-    return kept, least_regret(table, least_squares(table))
+    used = [name for name, most in zip(table.names, contribution) if most >= LEAST_CONTRIBUTION]
+    table = Table(lines, used)
+    return used, least_regret(table, least_squares(table))
 
 
 def regrets(lines, names, values, least):
