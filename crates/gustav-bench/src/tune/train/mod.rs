@@ -197,7 +197,7 @@ mod tests {
             matches!(w.origin, Origin::Generated(_)) && w.shape.is_some_and(|s| s.0 <= 5000)
         };
         let generated: Vec<&str> =
-            all.iter().filter(small).step_by(8).map(|w| w.name.as_str()).collect();
+            all.iter().filter(small).step_by(3).map(|w| w.name.as_str()).collect();
         for (k, matrix) in generated.iter().enumerate() {
             for (j, algorithm) in suite.engines.ours.iter().enumerate() {
                 let case = gustav_report::Case::new(matrix, Operation::Spmm, 64, DType::F32);
