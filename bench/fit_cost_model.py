@@ -4,12 +4,14 @@
     gustav tune choice --record choice.jsonl --bounds bounds.jsonl
     python bench/fit_cost_model.py bounds.jsonl --unseen NAMES.txt --output crates/gustav-plan/src/cost/hopper.json
 
-With `--measured choice.jsonl` regret counts against configurations that are no candidates any more, too, and with
+Every operation is fitted by itself. With `--measured choice.jsonl` regret counts against configurations that are no candidates any more, too, and with
 `--table` a table of it, beside that of the `auto` of these measurements, is written between the marks of a document.
 
-The predicted time of a configuration is the sum of its bounds, each times a parameter that is not negative. Parameters
-begin as the least squares of relative errors, and are then moved to where choosing the fastest prediction loses least:
-the mean, over all cases, of the time of a choice by a soft minimum over the least time. Parameters that contribute
+The predicted time of a configuration is made of its bounds, each times a parameter that is not negative, as in
+`gustav-plan/src/cost/mod.rs`: constant ones, and a norm of those of the whole device and those of one group. Parameters
+begin as the least squares of relative errors of the sum, then of logarithms of the prediction, and are then moved to
+where choosing the fastest prediction loses least: the mean, over all cases, of the time of a choice by a soft minimum
+over the least time. Parameters that contribute
 less than three hundredths everywhere are left out, and the rest is fitted again. Each size of values is fitted by itself.
 
 Regret is the time of the chosen configuration over the least of all measured ones, less one. It is printed for
@@ -26,11 +28,17 @@ import subprocess
 import numpy as np
 from scipy.optimize import minimize, nnls
 
+OPERATIONS = ("spmm", "spmv")
 COMMON = ("execution", "memory", "misses")
+# The kinds of bounds, and the exponent of the norm, as in the library; all other bounds are of the whole device.
+CONSTANT = ("execution", "class", "cut")
+PATH = ("chain", "serial", "fix-up", "longest", "tiles")
+OVERLAP = 3
 BYTES = {"f16": 2, "bf16": 2, "f32": 4, "f64": 8}
 FOLDS = 6
 # Of the soft minimum, in units of the logarithm of times; and the weight of errors of predictions beside regret.
 SOFTNESS, WEIGHT_OF_ERRORS, STEPS = 0.04, 0.1, 60
+STEPS_OF_ERRORS = 150
 # Regret beyond this counts as this much, so that no single case decides.
 MOST_REGRET = 1.2
 LEAST_CONTRIBUTION = 0.03
@@ -51,6 +59,10 @@ def family(matrix):
 
 def case(line):
     return line["matrix"], line["columns"], line["dtype"]
+
+
+def of_operation(lines, operation):
+    return [line for line in lines if line["operation"] == operation]
 
 
 def parameter(line, bound):
@@ -95,41 +107,63 @@ def least_squares(table):
     return found / scale
 
 
-def least_regret(table, start):
-    """Moves parameters to where a soft choice of the fastest prediction loses least."""
+def kinds(names):
+    """0 for bounds of the whole device, 1 for those of one group, 2 for constant ones."""
+    bounds = [name if isinstance(name, str) else name[1] for name in names]
+    return np.array([2 * (b in CONSTANT) + (b in PATH) for b in bounds])
+
+
+def predict(bounds, values, of):
+    """Predicted times, and how much those of the whole device and those of one group add to them."""
+    whole, path, constant = ((bounds * (of == kind)) @ values for kind in range(3))
+    whole, path = whole + 1e-9, path + 1e-9
+    both = (whole**OVERLAP + path**OVERLAP) ** (1 / OVERLAP)
+    slopes = [(part / both) ** (OVERLAP - 1) for part in (whole, path)]
+    return both + constant, [*slopes, np.ones_like(both)]
+
+
+def minimized(table, start):
+    """Moves parameters to the least error of the logarithm of predictions, and then to where a soft choice of the
+    fastest prediction loses least."""
     scale = np.maximum((table.bounds / table.us[:, None]).mean(0), 1e-12)
-    bounds, cases = table.bounds / scale, len(table.least)
+    bounds, cases, of = table.bounds / scale, len(table.least), kinds(table.names)
     lost = np.minimum(np.log(table.us / table.least[table.case]), MOST_REGRET)
-    logs, weights = np.log(table.us), table.weights()
-    weights = weights / weights.sum() * WEIGHT_OF_ERRORS
+    logs, weights = np.log(table.us), table.weights() / table.weights().sum()
 
-    def loss(roots):
-        predicted = bounds @ roots**2
+    def loss(roots, weight, of_choice):
+        predicted, slopes = predict(bounds, roots**2, of)
         log = np.log(predicted)
-        least = np.full(cases, np.inf)
-        np.minimum.at(least, table.case, log)
-        soft = np.exp((least[table.case] - log) / SOFTNESS)
-        soft /= np.bincount(table.case, soft)[table.case]
-        mean = np.bincount(table.case, soft * lost)
         error = log - logs
-        value = mean.mean() + (weights * error**2).sum()
-        slope = soft * (mean[table.case] - lost) / SOFTNESS / cases + 2 * weights * error
-        return value, bounds.T @ (slope / predicted) * 2 * roots
+        value, slope = weight * (weights * error**2).sum(), 2 * weight * weights * error
+        if of_choice:
+            least = np.full(cases, np.inf)
+            np.minimum.at(least, table.case, log)
+            soft = np.exp((least[table.case] - log) / SOFTNESS)
+            soft /= np.bincount(table.case, soft)[table.case]
+            mean = np.bincount(table.case, soft * lost)
+            value += mean.mean()
+            slope += soft * (mean[table.case] - lost) / SOFTNESS / cases
+        along = sum((bounds * (of == kind)).T @ (slope / predicted * slopes[kind]) for kind in range(3))
+        return value, along * 2 * roots
 
-    roots = np.sqrt(np.maximum(start * scale, 1e-6))
-    found = minimize(loss, roots, jac=True, method="L-BFGS-B", options={"maxiter": STEPS})
-    return found.x**2 / scale
+    roots = np.sqrt(np.maximum(start * scale, 1e-4))
+    for weight, of_choice, steps in ((1, False, STEPS_OF_ERRORS), (WEIGHT_OF_ERRORS, True, STEPS)):
+        found = minimize(
+            loss, roots, (weight, of_choice), jac=True, method="L-BFGS-B", options={"maxiter": steps}
+        )
+        roots = found.x
+    return roots**2 / scale
 
 
 def fit(lines):
     """Names and values of the parameters."""
     table = Table(lines)
-    values = least_regret(table, least_squares(table))
+    values = minimized(table, least_squares(table))
     parts = table.bounds * values
     contribution = (parts / parts.sum(1, keepdims=True)).max(0)
     used = [name for name, most in zip(table.names, contribution) if most >= LEAST_CONTRIBUTION]
     table = Table(lines, used)
-    return used, least_regret(table, least_squares(table))
+    return used, minimized(table, least_squares(table))
 
 
 def regrets(lines, names, values, least):
@@ -137,7 +171,7 @@ def regrets(lines, names, values, least):
     table = Table(lines, names)
     known = {name[0] for name in names if not isinstance(name, str)}
     unknown = np.array([line["class"] not in known for line in lines])
-    predicted = np.where(unknown, np.inf, table.bounds @ values)
+    predicted = np.where(unknown, np.inf, predict(table.bounds, values, kinds(names))[0])
     chosen = {}
     for line, us in zip(lines, predicted):
         if case(line) not in chosen or us < chosen[case(line)][0]:
@@ -157,16 +191,22 @@ def show(title, found):
         )
 
 
-def table(measured, names, judged, held_out, least):
+HEAD = """| product | rules, unseen | model, unseen | model, families held out |
+|---|---|---|---|
+"""
+
+
+def table(operation, measured, names, judged, held_out, least):
     """Mean and greatest regret as rows of a document."""
     chosen = {case(x): x["execute_ms"] / least[case(x)] - 1 for x in measured if x["algorithm"] == "auto"}
-    text = "| values | columns | rules, unseen | model, unseen | model, families held out |\n|---|---|---|---|---|\n"
+    text = ""
     for dtype, columns in sorted({key[2:0:-1] for key in judged}, key=lambda key: (key[0][::-1], key[1])):
         cells = []
         for found in ({k: v for k, v in chosen.items() if k[0] in names}, judged, held_out):
             values = [v for k, v in found.items() if k[1:] == (columns, dtype)]
             cells.append(f"{np.mean(values):.1%}, {max(values):.0%}".replace("%", " %"))
-        text += f"| {dtype} | {columns} | {' | '.join(cells)} |\n"
+        product = f"SpMM, {dtype}, {columns} columns" if operation == "spmm" else f"SpMV, {dtype}"
+        text += f"| {product} | {' | '.join(cells)} |\n"
     return text
 
 
@@ -179,12 +219,13 @@ def main():
     arguments.add_argument("--table", type=pathlib.Path, help="the document with the marks of the table")
     options = arguments.parse_args()
     lines = [line for path in options.bounds for line in read(path)]
-    measured = [x for x in read(options.measured) if x["operation"] == "spmm"] if options.measured else []
+    measured = read(options.measured) if options.measured else []
     if not lines:
         raise SystemExit("no measurements: none of the configurations in the record is a candidate today")
-    least = {}
+    least = {operation: {} for operation in OPERATIONS}
     for line in lines + measured:
-        least[case(line)] = min(line["execute_ms"], least.get(case(line), np.inf))
+        of, key = least[line["operation"]], case(line)
+        of[key] = min(line["execute_ms"], of.get(key, np.inf))
     names = set(options.unseen.read_text().split())
     seen = [line for line in lines if line["matrix"] not in names]
     unseen = [line for line in lines if line["matrix"] in names]
@@ -192,6 +233,21 @@ def main():
     np.random.default_rng(1).shuffle(families)
 
     written = {"device": seen[0]["gpu"]["name"], "rates": json.loads(options.output.read_text())["rates"]}
+    text = ""
+    for operation in OPERATIONS:
+        ours = [of_operation(group, operation) for group in (seen, unseen, measured)]
+        found, part = fit_operation(operation, *ours, families, names, least)
+        written[operation] = found
+        text += part
+    if options.table and measured:
+        begin, end = (f"<!-- from bench/records: regret {at} -->\n" for at in ("begin", "end"))
+        before, rest = options.table.read_text().split(begin)
+        options.table.write_text(before + begin + HEAD + text + end + rest.split(end)[1])
+    options.output.write_text(json.dumps(written, indent=2) + "\n")
+
+
+def fit_operation(operation, seen, unseen, measured, families, names, least):
+    """The parameters of an operation, and rows of a table about them."""
     common, classes, count = {}, {}, 0
     held_out, judged = {}, {}
     for size in sorted({BYTES[line["dtype"]] for line in seen}):
@@ -199,9 +255,10 @@ def main():
         for fold in range(FOLDS):
             out = set(families[fold::FOLDS])
             found = fit([line for line in ours if family(line["matrix"]) not in out])
-            held_out |= regrets([line for line in ours if family(line["matrix"]) in out], *found, least)
+            held_out |= regrets([line for line in ours if family(line["matrix"]) in out], *found, least[operation])
         found = fit(ours)
-        judged |= regrets([line for line in unseen if BYTES[line["dtype"]] == size], *found, least)
+        ours = [line for line in unseen if BYTES[line["dtype"]] == size]
+        judged |= regrets(ours, *found, least[operation])
         for name, value in zip(*found):
             value = float(f"{value:.4g}")
             if value == 0:
@@ -211,16 +268,11 @@ def main():
                 common.setdefault(str(size), {})[name] = value
             else:
                 classes.setdefault(str(size), {}).setdefault(name[0], {})[name[1]] = value
-    show("held out", held_out)
-    show("unseen  ", judged)
+    show(f"held out {operation}", held_out)
+    show(f"unseen   {operation}", judged)
     print(f"{count} parameters")
-    if options.table and measured:
-        begin, end = (f"<!-- from bench/records: regret {at} -->\n" for at in ("begin", "end"))
-        before, rest = options.table.read_text().split(begin)
-        text = table(measured, names, judged, held_out, least)
-        options.table.write_text(before + begin + text + end + rest.split(end)[1])
-    written |= {"common": common, "classes": classes}
-    options.output.write_text(json.dumps(written, indent=2) + "\n")
+    text = table(operation, measured, names, judged, held_out, least[operation]) if measured else ""
+    return {"common": common, "classes": classes}, text
 
 
 if __name__ == "__main__":

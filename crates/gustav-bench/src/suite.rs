@@ -15,6 +15,7 @@ use crate::timing::Timing;
 const SHIPPED: &[(&str, &str)] = &[
     ("catalog", include_str!("../../../bench/suites/catalog.toml")),
     ("choice", include_str!("../../../bench/suites/choice.toml")),
+    ("choice-cpu", include_str!("../../../bench/suites/choice-cpu.toml")),
     ("corpus", include_str!("../../../bench/suites/corpus.toml")),
     ("cpu", include_str!("../../../bench/suites/cpu.toml")),
     ("cpu-training-step", include_str!("../../../bench/suites/cpu-training-step.toml")),
@@ -52,6 +53,8 @@ pub struct Suite {
     /// The matrices.
     #[serde(default)]
     pub matrices: Vec<Source>,
+    /// A shipped suite whose matrices are measured as well.
+    pub matrices_of: Option<String>,
     /// Whether to measure the five implementations of Chen, Chen, Shih and Lee (2025) on a GPU,
     /// which start from different formats, in place of engines in rounds.
     #[serde(default)]
@@ -190,7 +193,10 @@ impl Suite {
     /// # Errors
     /// [`Error::Format`] with the line.
     pub fn parse(text: &str) -> Result<Self> {
-        let suite: Suite = toml::from_str(text).map_err(|e| refuse(e.to_string()))?;
+        let mut suite: Suite = toml::from_str(text).map_err(|e| refuse(e.to_string()))?;
+        if let Some(name) = &suite.matrices_of {
+            suite.matrices.extend(Suite::shipped(name)?.matrices);
+        }
         for dtype in &suite.products.dtypes {
             let on_gpu = matches!(dtype, DType::F16 | DType::Bf16) && suite.device.is_some();
             if !matches!(dtype, DType::F32 | DType::F64) && !on_gpu {
@@ -256,9 +262,6 @@ impl Suite {
     /// # Errors
     /// [`Error::Argument`] with the names that exist, [`Error::Io`], and as [`Suite::parse`].
     pub fn find(name: &str) -> Result<Self> {
-        if let Some((_, text)) = SHIPPED.iter().find(|(shipped, _)| *shipped == name) {
-            return Self::parse(text);
-        }
         let path = Path::new(name);
         // A file name, not the name of a suite.
         if path.extension().is_some() || name.contains('/') {
@@ -268,6 +271,14 @@ impl Suite {
                 source,
             })?;
             return Self::parse(&text).map_err(|e| e.in_file(path));
+        }
+        Self::shipped(name)
+    }
+
+    /// The suite shipped under `name`.
+    fn shipped(name: &str) -> Result<Self> {
+        if let Some((_, text)) = SHIPPED.iter().find(|(shipped, _)| *shipped == name) {
+            return Self::parse(text);
         }
         let names: Vec<_> = Self::names().collect();
         Err(Error::Argument {

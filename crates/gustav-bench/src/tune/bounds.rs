@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 
 use gustav_core::{CsrView, DType, Error, Operation, Problem, Result};
-use gustav_cuda::spmm::{self, Config};
+use gustav_cuda::{spmm, spmv};
 use gustav_plan::cost::{Bounds, HostFacts};
 use gustav_plan::{Algorithm, DeviceProfile};
 use serde::{Deserialize, Serialize};
@@ -13,9 +13,10 @@ use serde_json::Value;
 
 use crate::{BenchArgs, listing, schedule};
 
-// Algorithms whose configurations the model chooses among.
-const CHOSEN: [Algorithm; 4] =
+// Algorithms whose configurations the model chooses among, of SpMM and of SpMV.
+const OF_SPMM: [Algorithm; 4] =
     [Algorithm::Segmented, Algorithm::RowBlock, Algorithm::BStationary, Algorithm::Tensor];
+const OF_SPMV: [Algorithm; 2] = [Algorithm::Segmented, Algorithm::EvenShares];
 
 // Types of values that are measured.
 const TYPES: [DType; 4] = [DType::F32, DType::F64, DType::F16, DType::Bf16];
@@ -64,7 +65,7 @@ struct Bounded<'a> {
     bounds: serde_json::Map<String, Value>,
 }
 
-/// Reads measurements of SpMM on a GPU from the record file of `args`, and writes those whose configuration is among
+/// Reads measurements of SpMM and SpMV on a GPU from the record file of `args`, and writes those whose configuration is among
 /// today's candidates to `output` with their bounds, computed from the matrices of the suite. The number of both.
 ///
 /// # Errors
@@ -122,7 +123,7 @@ pub fn write_bounds(args: &BenchArgs, output: &Path) -> Result<(usize, usize)> {
 
 /// The configuration at the end of a reason.
 fn tail(reason: &str) -> &str {
-    let names = ["Segmented(", "RowBlock(", "BStationary(", "Tensor("];
+    let names = ["Segmented(", "RowBlock(", "BStationary(", "Tensor(", "EvenShares("];
     names.iter().find_map(|name| reason.rfind(name)).map_or(reason, |at| &reason[at..])
 }
 
@@ -133,12 +134,8 @@ fn bounds(
     measured: &Measured,
 ) -> Result<Option<(Algorithm, Bounds)>> {
     let (Some(reason), Some(gpu)) = (&measured.reason, &measured.gpu) else { return Ok(None) };
-    if measured.operation != Operation::Spmm.name() {
-        return Ok(None);
-    }
     let dtype = TYPES.into_iter().find(|dtype| dtype.name() == measured.dtype);
     let Some(dtype) = dtype else { return Ok(None) };
-    let problem = Problem { dtype, ..Problem::spmm(a) }.columns(measured.columns).calls(1000);
     let profile = DeviceProfile {
         name: gpu.name.clone(),
         units: gpu.multiprocessors,
@@ -146,13 +143,28 @@ fn bounds(
         l2_bytes: gpu.l2_bytes,
         llc_bytes: gpu.l2_bytes,
     };
-    for algorithm in CHOSEN {
-        for config in Config::candidates(algorithm, &problem) {
-            if tail(reason) == format!("{config:?}") {
-                let found = spmm::bounds(&problem, facts, &profile, gpu.shared_bytes, &config)?;
-                return Ok(found.map(|bounds| (algorithm, bounds)));
+    // The first candidate that was measured so.
+    macro_rules! find {
+        ($problem:expr, $product:ident, $algorithms:expr, $bounds:expr) => {{
+            let problem = Problem { dtype, ..$problem }.calls(1000);
+            for algorithm in $algorithms {
+                for config in $product::Config::candidates(algorithm, &problem) {
+                    if tail(reason) == tail(&format!("{config:?}")) {
+                        let bounds = $bounds(&problem, &config)?;
+                        return Ok(bounds.map(|bounds: Bounds| (algorithm, bounds)));
+                    }
+                }
             }
-        }
+        }};
+    }
+    if measured.operation == Operation::Spmm.name() {
+        let bounds = |problem: &Problem, config: &_| {
+            spmm::bounds(problem, facts, &profile, gpu.shared_bytes, config)
+        };
+        find!(Problem::spmm(a).columns(measured.columns), spmm, OF_SPMM, bounds);
+    } else if measured.operation == Operation::Spmv.name() {
+        let bounds = |problem: &Problem, config: &_| spmv::bounds(problem, facts, &profile, config);
+        find!(Problem::spmv(a), spmv, OF_SPMV, bounds);
     }
     Ok(None)
 }

@@ -80,7 +80,7 @@ impl Model<'_> {
     /// # Errors
     /// As [`fastest`].
     fn fastest(&self, tunings: Vec<Tuning>) -> Result<Fastest> {
-        let parameters = Parameters::of_gpus();
+        let parameters = &Parameters::of_gpus().spmm;
         let bytes = self.problem.dtype.bytes();
         let (mut predicted, mut refused) = (Vec::new(), None);
         for tuning in tunings {

@@ -2,11 +2,13 @@
 //! for a pattern or in the kernel itself. See `kernels/spmv/even_shares.cu`.
 
 use gustav_core::{DType, IndexType, Problem, Result, Semiring};
-use gustav_plan::heuristics::cuda_spmv::{self, EvenSharesTuning};
+use gustav_plan::heuristics::cuda_spmv;
 
+use super::auto;
 use crate::device::{Counters, Device, DeviceBuffer, Stream};
 use crate::jit::{Request, source};
 use crate::launch::Kernel;
+use crate::product::catalog::no_kernel;
 use crate::product::method::Method;
 use crate::product::operands::Operands;
 use crate::product::{check_config, only_spmv};
@@ -30,15 +32,22 @@ pub(super) fn supports(problem: &Problem) -> Result<()> {
 
 pub(super) const ANY_LAYOUT: bool = true;
 
-/// The configuration, from the numbers of rows and nonzeros alone.
-pub(super) fn choose(_: &Pattern<'_>, problem: &Problem) -> Result<(Config, String)> {
-    let EvenSharesTuning { items, threads, resident, reason } = cuda_spmv::even_shares(problem);
-    Ok((Config { items, threads, resident }, reason))
+/// The fastest configuration by the cost model, and the reason.
+pub(super) fn choose(pattern: &Pattern<'_>, problem: &Problem) -> Result<(Config, String)> {
+    let configs = configs(problem).into_iter().map(super::Config::EvenShares);
+    let (config, reason) = auto::fastest(pattern, problem, configs)?;
+    match config {
+        super::Config::EvenShares(config) => Ok((config, reason)),
+        other => Err(no_kernel(super::catalog(), problem, other.algorithm())),
+    }
 }
 
 pub(super) fn configs(_: &Problem) -> Vec<Config> {
-    let shapes = [(4, 128, 2048), (4, 256, 2048), (4, 512, 2048), (8, 128, 1536), (8, 256, 1024)];
-    shapes.map(|(items, threads, resident)| Config { items, threads, resident }).into()
+    let of = |tuning: cuda_spmv::EvenShares| {
+        let cuda_spmv::EvenShares { items, threads, resident } = tuning;
+        Config { items, threads, resident }
+    };
+    cuda_spmv::even_shares().map(of).into()
 }
 
 impl Config {

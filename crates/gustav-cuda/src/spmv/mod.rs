@@ -5,6 +5,7 @@
 
 mod auto;
 mod catalog;
+mod cost;
 pub mod even_shares;
 mod plan;
 pub mod segmented;
@@ -12,4 +13,5 @@ pub mod segmented;
 pub use crate::papers::spmv::{merge_path, nonzero_split, row_split};
 pub use crate::vendor::spmv as vendor;
 pub use catalog::{Config, catalog};
+pub use cost::bounds;
 pub use plan::{Options, SpmvPlan};

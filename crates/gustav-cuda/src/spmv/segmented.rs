@@ -3,9 +3,11 @@
 pub(crate) mod in_order;
 
 use gustav_core::{Problem, Result};
-use gustav_plan::heuristics::cuda_spmv::{self, Tuning};
+use gustav_plan::heuristics::cuda_spmv;
 
+use super::auto;
 use crate::device::{Device, Stream};
+use crate::product::catalog::no_kernel;
 use crate::product::method::Method;
 use crate::product::only_spmv;
 use crate::product::operands::Operands;
@@ -32,32 +34,21 @@ pub(super) fn supports(problem: &Problem) -> Result<()> {
 
 pub(super) const ANY_LAYOUT: bool = true;
 
-/// The configuration, from the lengths of the rows, which are counted if there are enough calls.
+/// The fastest configuration by the cost model, and the reason.
 pub(super) fn choose(pattern: &Pattern<'_>, problem: &Problem) -> Result<(Config, String)> {
-    let device = pattern.device();
-    let threads = device.profile().threads_per_multiprocessor;
-    let rows = || pattern.lengths();
-    let tuning = cuda_spmv::segmented(problem, &device.planner_profile(), threads, rows)?;
-    Ok((of(problem, &tuning), tuning.reason))
-}
-
-fn of(problem: &Problem, tuning: &Tuning) -> Config {
-    match tuning.listed {
-        false => Config::InOrder(InOrder::new(tuning)),
-        true => Config::Listed(matrix::Config::of_vector(problem, tuning.lanes, tuning.longest)),
+    let configs = configs(problem).into_iter().map(super::Config::Segmented);
+    let (config, reason) = auto::fastest(pattern, problem, configs)?;
+    match config {
+        super::Config::Segmented(config) => Ok((config, reason)),
+        other => Err(no_kernel(super::catalog(), problem, other.algorithm())),
     }
 }
 
 pub(super) fn configs(problem: &Problem) -> Vec<Config> {
-    let lanes = [1, 2, 4, 8, 16, 32];
-    let in_order = |long| lanes.map(|lanes| of(problem, &Tuning::in_order(lanes, long)));
-    let listed = |longest| {
-        let tuning = |lanes| Tuning { longest, listed: true, ..Tuning::in_order(lanes, true) };
-        [4, 8, 16, 32].map(|lanes| of(problem, &tuning(lanes)))
-    };
-    let in_order = [false, true].map(in_order).concat();
-    let listed = [64, 256, 1024].map(listed).concat();
-    [in_order, listed].concat()
+    let in_order = cuda_spmv::in_order().map(|tuning| Config::InOrder(InOrder::new(&tuning)));
+    let listed = cuda_spmv::listed()
+        .map(|t| Config::Listed(matrix::Config::of_vector(problem, t.lanes, t.longest)));
+    in_order.into_iter().chain(listed).collect()
 }
 
 /// Either of them, prepared.

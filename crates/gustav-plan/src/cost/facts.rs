@@ -4,7 +4,7 @@ use std::cell::OnceCell;
 
 use gustav_core::{Index, PatternView, Result};
 
-use crate::facts::row_lengths::{BINS, COUNTS, CUTS, FIRST_CUT_BITS};
+use crate::facts::row_lengths::{COUNTS, add};
 use crate::{RowLengths, RowSimilarity, TileReuse};
 
 /// Facts about a pattern.
@@ -49,17 +49,7 @@ impl<'a, I: Index, O: Index> HostFacts<'a, I, O> {
         let mut counts = vec![0u64; COUNTS];
         for ends in pattern.offsets().windows(2) {
             let [first, last] = [ends[0], ends[1]].map(|offset| offset.to_usize() as u64);
-            let length = last - first;
-            counts[RowLengths::bin(length)] += 1;
-            for cut in 0..CUTS {
-                let longest = 1 << (FIRST_CUT_BITS as usize + cut);
-                if length >= longest {
-                    let span = last - first / ALIGNMENT * ALIGNMENT;
-                    counts[BINS + cut] += span.div_ceil(longest);
-                    counts[BINS + CUTS + cut] += 1;
-                }
-            }
-            counts[COUNTS - 1] = counts[COUNTS - 1].max(length);
+            add(&mut counts, last - first, last - first / ALIGNMENT * ALIGNMENT, 1);
         }
         let lengths = RowLengths::new(pattern.nrows(), pattern.nnz(), counts);
         let lengths = lengths.expect("as many counts as there are bins");

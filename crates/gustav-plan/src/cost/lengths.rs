@@ -43,6 +43,36 @@ impl LengthCounts {
         LengthCounts { counts }
     }
 
+    /// Those of at most `longest`.
+    pub fn up_to(mut self, longest: f64) -> Self {
+        self.counts.retain(|(length, _)| *length <= longest);
+        self
+    }
+
+    /// Those above `longest`.
+    pub fn above(mut self, longest: f64) -> Self {
+        self.counts.retain(|(length, _)| *length > longest);
+        self
+    }
+
+    /// Each in parts of `part`, and the rest.
+    pub fn in_parts(self, part: f64) -> Self {
+        let mut full = 0.0;
+        let mut counts = Vec::new();
+        for (length, count) in self.counts {
+            full += (length / part).floor() * count;
+            let rest = length % part;
+            if rest > 0.0 {
+                counts.push((rest, count));
+            }
+        }
+        counts.sort_by(|a, b| a.0.total_cmp(&b.0));
+        if full > 0.0 {
+            counts.push((part, full));
+        }
+        LengthCounts { counts }
+    }
+
     /// How many there are.
     pub fn number(&self) -> f64 {
         self.counts.iter().map(|c| c.1).sum()

@@ -14,6 +14,15 @@ pub struct Parameters {
     pub device: String,
     /// Nominal rates; parameters are relative to them.
     pub rates: Rates,
+    /// Those of SpMM.
+    pub spmm: OfProduct,
+    /// Those of SpMV.
+    pub spmv: OfProduct,
+}
+
+/// The parameters of a product.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct OfProduct {
     /// By bytes of a value: the bounds that all classes of schedules share.
     pub common: BTreeMap<usize, BTreeMap<Bound, f64>>,
     /// By bytes of a value and class of schedules.
@@ -44,7 +53,9 @@ impl Parameters {
                 .expect("the parameters that are part of the library")
         })
     }
+}
 
+impl OfProduct {
     /// Whether the class was measured with values of `bytes` bytes.
     pub fn has(&self, bytes: usize, class: Class) -> bool {
         self.classes.get(&bytes).is_some_and(|classes| classes.contains_key(&class))
@@ -72,12 +83,15 @@ mod tests {
     #[test]
     fn every_class_has_parameters_that_are_not_negative() {
         let parameters = Parameters::of_gpus();
-        for bytes in [2, 4, 8] {
-            let classes = &parameters.classes[&bytes];
-            assert!(classes.len() >= 9, "{bytes} bytes: {} classes", classes.len());
-            let all =
-                classes.values().chain([&parameters.common[&bytes]]).flat_map(BTreeMap::values);
-            assert!(all.into_iter().all(|parameter| *parameter >= 0.0 && parameter.is_finite()));
+        let sizes = [(&parameters.spmm, 9, &[2, 4, 8][..]), (&parameters.spmv, 3, &[4, 8])];
+        for (product, least, sizes) in sizes {
+            for bytes in sizes {
+                let classes = &product.classes[bytes];
+                assert!(classes.len() >= least, "{bytes} bytes: {} classes", classes.len());
+                let all = classes.values().chain([&product.common[bytes]]);
+                let mut all = all.flat_map(BTreeMap::values);
+                assert!(all.all(|parameter| *parameter >= 0.0 && parameter.is_finite()));
+            }
         }
     }
 }

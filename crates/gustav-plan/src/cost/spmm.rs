@@ -17,8 +17,6 @@ const NONZERO: f64 = 4.0;
 const L2_FOR_B: f64 = 0.5;
 /// Of the lanes that wait for the longest of neighbouring rows, the part that other warps do not fill in for.
 const WAITING: f64 = 0.5;
-/// Length of the longest blocks of rows over what their mean similarity lets expect.
-const LONGEST_BLOCKS: f64 = 0.8;
 
 /// How a configuration divides a product.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -129,7 +127,7 @@ impl Work<'_> {
     /// The bounds of a configuration.
     pub fn bounds(&self, schedule: &Schedule) -> Bounds {
         let mut terms = Terms { work: self, terms: Vec::with_capacity(14) };
-        terms.common();
+        terms.common(schedule);
         let class = match schedule {
             Schedule::Segmented(s) => terms.segmented(s),
             Schedule::RowBlock(s) => terms.row_block(s),
@@ -169,6 +167,18 @@ impl Work<'_> {
         index.map_or(1.0, |index| self.similarity.distinct[index])
     }
 
+    /// Nonzeros of the block of `rows` rows with most: that of the longest row, beside rows as long as most nonzeros
+    /// have it, since neighbours are often alike.
+    fn longest_block(&self, rows: u32) -> f64 {
+        let most = self.rows.max() as f64;
+        most + f64::from(rows - 1) * self.rows.mean_of_nonzeros().min(most)
+    }
+
+    /// Distinct columns of that block.
+    fn greatest_block(&self, rows: u32) -> f64 {
+        (self.longest_block(rows) * self.distinct(rows)).max(self.rows.max() as f64)
+    }
+
     /// Instructions of a vector's multiplications: as many as values, twice as many for 8-byte values.
     fn arithmetic(&self, vector: u32) -> f64 {
         f64::from(vector) * (self.bytes() / 4.0).max(1.0)
@@ -188,7 +198,7 @@ impl Terms<'_, '_> {
     }
 
     /// What every schedule has.
-    fn common(&mut self) {
+    fn common(&mut self, schedule: &Schedule) {
         let work = self.work;
         let (rows, inner) = (work.rows.rows() as f64, work.problem.inner() as f64);
         let row = work.row_bytes();
@@ -199,8 +209,11 @@ impl Terms<'_, '_> {
         self.add(Bound::Execution, 1.0);
         self.add(Bound::Class, 1.0);
         self.add(Bound::Memory, once / work.rates.memory);
-        let gathered = work.nnz() * row * work.distinct(8).min(1.0);
-        self.add(Bound::Misses, gathered * missing / work.rates.memory);
+        // Tiles of B are loaded once.
+        if !matches!(schedule, Schedule::BStationary(_)) {
+            let gathered = work.nnz() * row * work.distinct(8).min(1.0);
+            self.add(Bound::Misses, gathered * missing / work.rates.memory);
+        }
     }
 
     /// Instructions at the issue rate of the device, in microseconds.
@@ -277,7 +290,7 @@ impl Terms<'_, '_> {
         let group = f64::from(s.panel.lanes) * subgroups;
         let of_warp = group / WARP;
         let concurrent = work.units() * f64::from(s.resident) / group;
-        let greatest = work.rows.max() as f64 * (distinct * height * LONGEST_BLOCKS).max(1.0);
+        let greatest = work.greatest_block(s.rows);
         let lengths = LengthCounts::of_rows(work.rows);
         let drawn = height * (WARP / group).floor().max(1.0);
         let waiting = lengths.expected_greatest(drawn) / work.rows.mean().max(1e-9);
@@ -309,7 +322,8 @@ impl Terms<'_, '_> {
         let panels = s.panel.number(work.columns());
         let panel_bytes = f64::from(s.panel.vector * s.panel.lanes * s.panel.tiles) * work.bytes();
         let rows = s.rows.max(1) as f64;
-        let tiles = ((work.problem.inner() as f64 / rows).ceil() * panels).max(1.0);
+        let of_row = (work.problem.inner() as f64 / rows).ceil().max(1.0);
+        let tiles = of_row * panels;
         // Multiprocessors that have nothing to do while others take a last tile.
         let imbalance = match tiles < units {
             true => units / ((units / tiles).floor() * tiles),
@@ -317,8 +331,12 @@ impl Terms<'_, '_> {
             false => 1.0,
         };
         let longest = f64::from(s.longest);
-        let per_segment = s.per_segment.min(longest).max(1.0);
-        let segments = work.nnz() / per_segment;
+        // Rows are sampled alike, whatever their lengths: long ones have no more segments than there are tiles.
+        let sampled = s.per_segment.max(1.0);
+        let lengths = LengthCounts::of_rows(work.rows);
+        let segments =
+            lengths.sum_of(|length| (length / sampled).min(of_row).max(length / longest));
+        let per_segment = (work.nnz() / segments.max(1.0)).max(1.0);
         let lanes = f64::from(s.panel.lanes);
         let of_warp = lanes / WARP;
         let groups = f64::from(s.block) / lanes;
@@ -356,11 +374,13 @@ impl Terms<'_, '_> {
         let panels = (work.columns() / panel).ceil();
         let chunks = entries / 16.0 + blocks * 0.5 * subgroups;
         let concurrent = work.units() * f64::from(s.resident) / WARP;
-        let greatest = work.rows.max() as f64 * (distinct * 8.0 * LONGEST_BLOCKS).max(1.0);
-        let greatest = greatest / 16.0 / subgroups;
+        let greatest = work.greatest_block(8) / 16.0 / subgroups;
+        let longest = work.longest_block(8) / subgroups;
         self.add(Bound::Latency, panels * (chunks + 2.0 * blocks * subgroups) / concurrent);
         self.add(Bound::Chain, greatest + 2.0);
         self.add(Bound::Serial, greatest * (panel / 2.0 + 30.0) / work.rates.serial);
+        self.add(Bound::Longest, longest * 0.01);
+        self.add(Bound::Indices, self.issued(panels * work.nnz() / WARP * NONZERO));
         self.add(Bound::Arithmetic, self.issued(panels * chunks * (panel / 4.0 + 20.0)));
         self.add(Bound::Gather, entries * work.row_bytes() / (work.units() * work.rates.l2));
         self.add(Bound::Stores, self.issued(panels * blocks * panel * subgroups));

@@ -29,6 +29,30 @@ impl RowLengths {
         (counts.len() == COUNTS).then_some(RowLengths { rows, nnz, counts })
     }
 
+    /// Counts rows of these lengths, which have `nnz` nonzeros together. Cut rows count as if each began where a chunk
+    /// of nonzeros begins.
+    pub fn of(nnz: usize, lengths: impl Iterator<Item = u64>) -> Self {
+        let mut rows = 0;
+        let mut counts = vec![0; COUNTS];
+        for length in lengths {
+            rows += 1;
+            add(&mut counts, length, length, 1);
+        }
+        RowLengths { rows, nnz, counts }
+    }
+
+    /// `rows` rows that share `nnz` nonzeros evenly.
+    pub fn alike(rows: usize, nnz: usize) -> Self {
+        let mut counts = vec![0; COUNTS];
+        let (length, longer) = ((nnz / rows.max(1)) as u64, (nnz % rows.max(1)) as u64);
+        for (length, rows) in [(length, rows as u64 - longer), (length + 1, longer)] {
+            if rows > 0 {
+                add(&mut counts, length, length, rows);
+            }
+        }
+        RowLengths { rows, nnz, counts }
+    }
+
     /// The bin of rows with `length` nonzeros: one for each length below 2⁶, then eight for each
     /// power of two.
     pub fn bin(length: u64) -> usize {
@@ -112,6 +136,19 @@ impl RowLengths {
         let squared = |(bin, rows): (usize, &u64)| *rows as f64 * (Self::least(bin) - mean).powi(2);
         (squares.map(squared).sum::<f64>() / self.rows as f64).sqrt() / mean
     }
+}
+
+/// Adds `rows` rows of `length` nonzeros to the counts; cutting makes parts of `span` of them.
+pub(crate) fn add(counts: &mut [u64], length: u64, span: u64, rows: u64) {
+    counts[RowLengths::bin(length)] += rows;
+    for cut in 0..CUTS {
+        let longest = 1 << (FIRST_CUT_BITS as usize + cut);
+        if length >= longest {
+            counts[BINS + cut] += rows * span.div_ceil(longest);
+            counts[BINS + CUTS + cut] += rows;
+        }
+    }
+    counts[COUNTS - 1] = counts[COUNTS - 1].max(length);
 }
 
 /// How similar the columns of neighbouring rows are, from a sample: they could share loads of B.

@@ -3,6 +3,7 @@
 
 use gustav_core::{Problem, Semiring};
 
+use super::uninspected;
 use crate::{Algorithm, DeviceProfile};
 
 /// Threads of a multiprocessor with which a device counts as full.
@@ -222,14 +223,6 @@ pub fn even_shares(problem: &Problem, profile: &DeviceProfile) -> (Tuning, Strin
     let threads = if problem.dtype.bytes() == 8 { 384 } else { 640 };
     let base = Tuning::of(Algorithm::EvenShares);
     (Tuning { longest: Some(work), tiles, threads, ..base }, reason)
-}
-
-/// Why the rows are not inspected.
-fn uninspected(calls: u64) -> String {
-    match calls {
-        0 | 1 => ", not inspected for a single call".into(),
-        _ => format!(", not inspected for {calls} calls, which would not repay it"),
-    }
 }
 
 /// Vectors of 16 bytes in a row of B.

@@ -2,7 +2,7 @@
 //! `kernels/spmv/segmented.cu`.
 
 use gustav_core::{DType, IndexType, Problem, Result, Semiring};
-use gustav_plan::heuristics::cuda_spmv::Tuning;
+use gustav_plan::heuristics::cuda_spmv;
 
 use crate::device::{Device, DeviceBuffer, Stream};
 use crate::jit::{Request, source};
@@ -32,9 +32,9 @@ pub struct InOrder {
 
 impl InOrder {
     /// The configuration of a tuning.
-    pub(super) fn new(tuning: &Tuning) -> Self {
-        let Tuning { lanes, loads_in_flight, longest, part, .. } = *tuning;
-        InOrder { lanes, loads_in_flight, threads: 128, longest, part }
+    pub(super) fn new(tuning: &cuda_spmv::InOrder) -> Self {
+        let cuda_spmv::InOrder { lanes, longest, part } = *tuning;
+        InOrder { lanes, loads_in_flight: 4, threads: 128, longest, part }
     }
 }
 
