@@ -374,15 +374,15 @@ pub struct Pattern {
 }
 
 /// Arrays that another owner keeps, by the caller's promise not to write to them.
-struct Kept(Array);
+struct SharedIndices(Array);
 
-impl AsRef<[u32]> for Kept {
+impl AsRef<[u32]> for SharedIndices {
     fn as_ref(&self) -> &[u32] {
         self.0.raw_slice().unwrap_or_default()
     }
 }
 
-impl AsRef<[u64]> for Kept {
+impl AsRef<[u64]> for SharedIndices {
     fn as_ref(&self) -> &[u64] {
         self.0.raw_slice().unwrap_or_default()
     }
@@ -578,7 +578,7 @@ impl Arrays {
         self.view()?;
         let Arrays { offsets, indices, shape: (rows, columns), widened } = self;
         let widths = (Width::of(&offsets)?.0, Width::of(&indices)?.0);
-        let (offsets, indices) = (Kept(offsets), Kept(indices));
+        let (offsets, indices) = (SharedIndices(offsets), SharedIndices(indices));
         Ok(match (widths, widened) {
             ((Width::Narrow, Width::Narrow), _) => {
                 AnyOwned::Small(Owned::from_owners(rows, columns, offsets, indices)?)

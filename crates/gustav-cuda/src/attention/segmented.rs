@@ -323,17 +323,17 @@ impl Prepared {
         let (left, right) = pass.sums();
         let width =
             usize::from(left) * problem.columns + usize::from(right) * problem.value_columns;
-        let room = slots.saturating_mul(problem.batch);
+        let capacity = slots.saturating_mul(problem.batch);
         let words =
             |values: usize| values.saturating_mul(accumulator(problem.dtype).bytes()).div_ceil(8);
-        let states = if pass == Pass::Forward { room.saturating_mul(2) } else { 0 };
+        let states = if pass == Pass::Forward { capacity.saturating_mul(2) } else { 0 };
         Ok(Prepared {
             config,
             pass,
-            arrivals: Counters::new(device, room.saturating_mul(LEVELS), "arrivals of parts")?,
+            arrivals: Counters::new(device, capacity.saturating_mul(LEVELS), "arrivals of parts")?,
             partials: DeviceBuffer::queued(
                 device,
-                words(room.saturating_mul(width)),
+                words(capacity.saturating_mul(width)),
                 "sums of cut rows",
             )?,
             states: DeviceBuffer::queued(
