@@ -1,4 +1,4 @@
-//! What a plan over ranks says of itself.
+//! The explanation of a plan over ranks.
 
 use std::fmt::Display;
 
@@ -31,7 +31,7 @@ pub(crate) fn unconfigured<C>(choice: &Choice<C>) -> Choice<()> {
     Choice { algorithm: choice.algorithm, config: (), reason: choice.reason.clone() }
 }
 
-/// What the expected share of communication is computed with: one rank's, as if all communicate at once and nothing is
+/// What the expected fraction of communication is computed with: one rank's, as if all communicate at once and nothing is
 /// overlapped.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rates {
@@ -64,7 +64,7 @@ impl Display for Rates {
 }
 
 impl Explanation {
-    /// The share of communication in the time of the rank that takes longest, between 0 and 1: a multiplied nonzero
+    /// The fraction of communication in the time of the rank that takes longest, between 0 and 1: a multiplied nonzero
     /// reads its index, its value and a row of B (of SpGEMM, an element), a message takes the latency, and bytes are
     /// the larger of those sent and received.
     pub fn communication_share(&self, rates: &Rates) -> f64 {

@@ -1,5 +1,6 @@
 //! Products on sparse patterns whose rows are spread over the ranks of an MPI program.
 
+mod block_description;
 mod blocks;
 mod communicator;
 mod cover;
@@ -24,7 +25,6 @@ mod spgemm;
 mod spmm;
 mod spmv;
 mod volume;
-mod words;
 
 pub use communicator::{Communicator, Request, Tag};
 pub use device::Device;

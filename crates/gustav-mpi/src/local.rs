@@ -13,7 +13,7 @@ use crate::positions::Positions;
 // Values that one task moves.
 const TASK: usize = 1 << 14;
 
-/// A scalar whose sums are multiplied as well: partial sums travel and are added in the type of sums. Every
+/// A scalar whose sums are multiplied as well: partial sums are sent and are added in the type of sums. Every
 /// [`Scalar`] is one.
 pub trait DistScalar: CpuScalar<Accum: CpuScalar> {}
 
@@ -90,7 +90,7 @@ impl<A: CpuScalar> Product<A> {
         Ok(Product { plan, positions: positions.map(Positions::new), nnz: shape.2 })
     }
 
-    /// Values that [`Product::execute`] needs room for; `widened` says that those given are not of the type of sums.
+    /// Values that [`Product::execute`] needs memory for; `widened` says that those given are not of the type of sums.
     pub fn gathered(&self, widened: bool) -> usize {
         if widened || self.positions.is_some() { self.nnz } else { 0 }
     }
@@ -163,7 +163,7 @@ pub fn view_of_sums<'v, T: Scalar>(
     Ok(copy.view())
 }
 
-/// Rows of B in the type of sums: as they are, or copied to `copy`, which has room for them.
+/// Rows of B in the type of sums: as they are, or copied to `copy`, which has their length.
 pub fn rows_of_sums<'v, T: Scalar>(rows: &'v [T], copy: &'v mut [T::Accum]) -> &'v [T::Accum] {
     if let Some(rows) = as_sums(rows) {
         return rows;
@@ -193,7 +193,7 @@ pub fn rows_mut<'v, A: Scalar>(
     assert!(rows.start <= rows.end && rows.end <= c.nrows(), "rows of the matrix");
     let (columns, layout, ld) = (c.ncols(), c.layout(), c.leading_dimension());
     let step = if layout == Layout::RowMajor { ld } else { 1 };
-    // An empty matrix may have no memory behind its first row.
+    // An empty matrix may have no memory after its first row.
     let skip = if rows.is_empty() { 0 } else { rows.start * step };
     // SAFETY: elements of `c` at its distances, borrowed for as long; the first is one of its elements.
     unsafe {
@@ -313,11 +313,11 @@ impl<T: Scalar> Visit<T::Accum> for Store<'_, '_, T> {
     }
 }
 
-/// Room for the largest of `lengths`.
+/// Memory for the largest of `lengths`.
 ///
 /// # Errors
 /// [`gustav_core::Error::OutOfMemory`].
-pub fn room<A: bytemuck::Pod>(
+pub fn largest_buffer<A: bytemuck::Pod>(
     lengths: impl Iterator<Item = usize>,
     what: &'static str,
 ) -> Result<Buffer<A>> {

@@ -1,5 +1,5 @@
-"""Arguments of calls over ranks. They are checked before the other ranks are asked for anything, so that all of them hear
-of one that is wrong."""
+"""Arguments of calls over ranks. They are checked before any communication, so that an error in one is reported to all
+ranks."""
 
 from __future__ import annotations
 

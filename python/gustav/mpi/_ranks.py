@@ -72,7 +72,7 @@ class Ranks:
 
     @contextmanager
     def _preparing(self) -> Iterator[None]:
-        """Work before a collective call: the other ranks hear of an exception in it, and do not wait."""
+        """Work before a collective call: an exception in it is reported to the other ranks, which then do not wait."""
         try:
             yield
         except Exception as e:

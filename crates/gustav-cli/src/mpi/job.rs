@@ -8,7 +8,7 @@ use gustav::{Chooser, Error, Layout, Scalar};
 use gustav_mpi::{Device, DistDense, Gpu, Options, Partition, Ranks, Replicated};
 
 use super::Ranked;
-use super::engine::Place;
+use super::engine::Location;
 use crate::args::{AlgorithmArg, Choice, Printing};
 use crate::failure::{ERROR, Failure, Outcome, Result};
 use crate::measure::{self, Timing};
@@ -129,14 +129,14 @@ impl Job {
     ///
     /// # Errors
     /// For options that products over ranks do not have.
-    pub fn place(&self, choice: &Choice, ranked: Ranked) -> Result<(Place, usize)> {
+    pub fn location(&self, choice: &Choice, ranked: Ranked) -> Result<(Location, usize)> {
         let Some(name) = choice.device.strip_prefix("cuda") else {
             let (device, threads) = self.device(choice, ranked)?;
-            let place = match ranked.copies {
-                Some(copies) => Place::Team(Replicated::new(device, copies)),
-                None => Place::Cpu(device),
+            let location = match ranked.copies {
+                Some(copies) => Location::Team(Replicated::new(device, copies)),
+                None => Location::Cpu(device),
             };
-            return Ok((place, threads));
+            return Ok((location, threads));
         };
         let position = self.ranks.hosts()?.position(self.ranks.rank());
         let gpu = || {
@@ -164,7 +164,7 @@ impl Job {
             };
             Ok(gpu.communication(ranked.communication.unwrap_or_default()))
         };
-        Ok((Place::Gpu(self.together(gpu())?), 1))
+        Ok((Location::Gpu(self.together(gpu())?), 1))
     }
 
     /// The CPU with the chooser of `choice`, and the number of this rank's threads. Collective.
@@ -205,7 +205,7 @@ impl Job {
         Ok((Device::cpu(options).communication(communication), count))
     }
 
-    /// Ranks that share this process's cores: those of its host, unless each is bound to its own.
+    /// Ranks that use the same cores as this process: those of its host, unless each is bound to its own.
     fn ranks_on_this_host(&self) -> Result<usize> {
         let rank = self.ranks.rank();
         let seen = format!("{} {:?}", self.ranks.hosts()?.numbers()[rank], cores());

@@ -18,7 +18,7 @@ use crate::{Device, DistPattern, Explanation, Ranks, Volume};
 /// The CPU of a rank that is one of a team of consecutive ranks, after the 1.5D algorithms (Koanantakool et al. 2016):
 /// every nonzero whose column another team has is multiplied by that member of the team that gets all rows of B from the
 /// team of the column, so that a row of B goes to each team once. For that, values of A go to the member in every
-/// execution and partial rows of C come back, between ranks that may share a host; and a rank has memory for the rows of
+/// execution and partial rows of C are sent back, between ranks that may share a host; and a rank has memory for the rows of
 /// C of its team in which it multiplies. Whether this sends fewer bytes than one copy, plans say.
 #[derive(Clone, Debug)]
 pub struct Replicated {
@@ -48,8 +48,8 @@ pub struct ReplicatedSpmmPlan<T: DistScalar> {
     inner: SpmmPlan<T>,
     /// The values of these.
     values: Vec<T>,
-    kept: Positions,
-    mates: Vec<Mate>,
+    own_values: Positions,
+    members: Vec<Member>,
     exchange: Exchange,
     /// What this member multiplies: its rows, then those of others.
     sums: Dense<T>,
@@ -58,42 +58,42 @@ pub struct ReplicatedSpmmPlan<T: DistScalar> {
 
 /// What passes between two members of a team.
 #[derive(Default)]
-struct Mate {
+struct Member {
     /// Values of A that go there, and their message.
-    sent: Option<(usize, Positions)>,
-    /// Rows of C that come back for them, and their message.
-    returned: Option<(usize, Vec<u32>)>,
-    /// Values of A that come, and their message.
-    taken: Option<(usize, Range<usize>)>,
+    send_values: Option<(usize, Positions)>,
+    /// Rows of C that are sent back for them, and their message.
+    receive_sums: Option<(usize, Vec<u32>)>,
+    /// Values of A that are received from there, and their message.
+    receive_values: Option<(usize, Range<usize>)>,
     /// Rows of the sums that go back for them, and their message.
-    given: Option<(usize, Range<usize>)>,
+    send_sums: Option<(usize, Range<usize>)>,
 }
 
 /// Nonzeros of this rank's rows, of which another member multiplies some.
-struct Shares<I> {
+struct TeamSplit<I> {
     /// Lengths of this rank's rows without the others' nonzeros, the columns, and positions of the values.
     lengths: Vec<usize>,
     columns: Vec<I>,
-    kept: Vec<usize>,
+    own: Vec<usize>,
     /// By rank: rows of which it multiplies nonzeros, as (row, their number) and columns, and positions.
     sent: Vec<(Vec<u64>, Vec<u64>, Vec<usize>)>,
 }
 
-impl<I: Index> Shares<I> {
+impl<I: Index> TeamSplit<I> {
     fn of<O: Index>(pattern: &DistPattern<I, O>, copies: usize) -> Self {
         let (ranks, local) = (pattern.ranks(), pattern.local().view());
         let team = ranks.rank() / copies;
-        let (mut lengths, mut columns, mut kept) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut lengths, mut columns, mut own) = (Vec::new(), Vec::new(), Vec::new());
         let mut sent = vec![(Vec::new(), Vec::new(), Vec::new()); ranks.size()];
         for row in 0..local.nrows() {
-            let first = kept.len();
+            let first = own.len();
             for at in local.row_range(row) {
                 let column = local.indices()[at];
                 let other = pattern.columns().owner(column.to_usize()) / copies;
                 let member = team * copies + other % copies;
                 if other == team || member == ranks.rank() {
                     columns.push(column);
-                    kept.push(at);
+                    own.push(at);
                     continue;
                 }
                 let (rows, of_columns, positions) = &mut sent[member];
@@ -104,9 +104,9 @@ impl<I: Index> Shares<I> {
                 of_columns.push(column.to_usize() as u64);
                 positions.push(at);
             }
-            lengths.push(kept.len() - first);
+            lengths.push(own.len() - first);
         }
-        Shares { lengths, columns, kept, sent }
+        TeamSplit { lengths, columns, own, sent }
     }
 }
 
@@ -132,7 +132,8 @@ impl<T: DistScalar> ReplicatedSpmmPlan<T> {
             ("partition of columns", pattern.columns().description()),
         ];
         ranks.agree_on(arguments, checked)?;
-        let Shares { lengths, mut columns, kept, sent } = Shares::of(pattern, copies);
+        let TeamSplit { lengths, mut columns, own: own_positions, sent } =
+            TeamSplit::of(pattern, copies);
         let rows: Vec<&[u64]> = sent.iter().map(|(rows, ..)| &rows[..]).collect();
         let of_columns: Vec<&[u64]> = sent.iter().map(|(_, columns, _)| &columns[..]).collect();
         let rows = all_to_all(ranks, &rows)?;
@@ -146,26 +147,26 @@ impl<T: DistScalar> ReplicatedSpmmPlan<T> {
         };
         lengths.iter().for_each(|len| row(*len, &mut nonzeros, &mut offsets));
         let mut exchange = Exchange::default();
-        let mut mates: Vec<Mate> = rows.iter().map(|_| Mate::default()).collect();
+        let mut members: Vec<Member> = rows.iter().map(|_| Member::default()).collect();
         for (q, (rows, of_columns)) in rows.iter().zip(&of_columns).enumerate() {
             let values = columns.len()..columns.len() + of_columns.len();
             let first = offsets.len() - 1;
             rows.chunks_exact(2).for_each(|r| row(r[1] as usize, &mut nonzeros, &mut offsets));
             columns.extend(of_columns.iter().map(|column| I::truncate(*column as usize)));
             if !values.is_empty() {
-                mates[q].taken = Some((0, values));
-                mates[q].given = Some((0, first..offsets.len() - 1));
+                members[q].receive_values = Some((0, values));
+                members[q].send_sums = Some((0, first..offsets.len() - 1));
             }
         }
-        for ((rows, _, positions), mate) in sent.into_iter().zip(&mut mates) {
+        for ((rows, _, positions), member) in sent.into_iter().zip(&mut members) {
             if !positions.is_empty() {
-                mate.sent = Some((0, Positions::new(positions)));
+                member.send_values = Some((0, Positions::new(positions)));
                 let rows = rows.chunks_exact(2).map(|row| row[0] as u32);
-                mate.returned = Some((0, rows.collect()));
+                member.receive_sums = Some((0, rows.collect()));
             }
         }
-        let shares = (nonzeros as usize, offsets.len() - 1);
-        let made = Pattern::<I, u64>::new(shares.1, pattern.ncols(), offsets, columns);
+        let sizes = (nonzeros as usize, offsets.len() - 1);
+        let made = Pattern::<I, u64>::new(sizes.1, pattern.ncols(), offsets, columns);
         let local = ranks.together(made)?;
         let part = DistPattern::new(ranks, pattern.columns(), local)?;
         let problem_of_part = Problem {
@@ -180,12 +181,12 @@ impl<T: DistScalar> ReplicatedSpmmPlan<T> {
         let number = ranks.next_plan();
         ranks.count_plan();
         let mut allocate = || {
-            for (q, mate) in mates.iter_mut().enumerate() {
-                mate.add::<T>(q, n, &mut exchange)?;
+            for (q, member) in members.iter_mut().enumerate() {
+                member.add::<T>(q, n, &mut exchange)?;
             }
-            let mut values = gustav_core::buffer::try_vec::<T>(shares.0, "values of a team")?;
-            values.resize(shares.0, T::zero());
-            Ok::<_, Error>((values, Dense::zeros(shares.1, n, Layout::RowMajor)?))
+            let mut values = gustav_core::buffer::try_vec::<T>(sizes.0, "values of a team")?;
+            values.resize(sizes.0, T::zero());
+            Ok::<_, Error>((values, Dense::zeros(sizes.1, n, Layout::RowMajor)?))
         };
         let allocated = allocate();
         let (values, sums) = ranks.together(allocated)?;
@@ -207,8 +208,8 @@ impl<T: DistScalar> ReplicatedSpmmPlan<T> {
             rows_of_c: own,
             inner,
             values,
-            kept: Positions::new(kept),
-            mates,
+            own_values: Positions::new(own_positions),
+            members,
             exchange,
             sums,
             explanation,
@@ -239,20 +240,24 @@ impl<T: DistScalar> ReplicatedSpmmPlan<T> {
         let (key, arguments) = call(&self.problem, self.number, factors);
         let values = ranks.agree(&key, arguments, ready)?;
         self.exchange.receive(communicator)?;
-        for (message, positions) in self.mates.iter().filter_map(|mate| mate.sent.as_ref()) {
+        for (message, positions) in
+            self.members.iter().filter_map(|member| member.send_values.as_ref())
+        {
             let to: &mut [T::Accum] = self.exchange.outgoing(*message);
             positions.gather(values, to);
             self.exchange.send(communicator, *message)?;
         }
-        let kept = self.kept.len();
+        let own_len = self.own_values.len();
         let own: &mut [T::Accum] = bytemuck::cast_slice_mut(&mut self.values);
-        self.kept.gather(values, &mut own[..kept]);
-        for (message, range) in self.mates.iter().filter_map(|mate| mate.taken.as_ref()) {
+        self.own_values.gather(values, &mut own[..own_len]);
+        for (message, range) in
+            self.members.iter().filter_map(|member| member.receive_values.as_ref())
+        {
             self.exchange.wait(communicator, *message)?;
             self.values[range.clone()].copy_from_slice(self.exchange.incoming(*message));
         }
         self.inner.execute(&self.values[..], b, &mut self.sums, ())?;
-        for (message, rows) in self.mates.iter().filter_map(|mate| mate.given.as_ref()) {
+        for (message, rows) in self.members.iter().filter_map(|member| member.send_sums.as_ref()) {
             let from = &self.sums.data()[rows.start * n..rows.end * n];
             self.exchange.outgoing(*message).copy_from_slice(from);
             self.exchange.send(communicator, *message)?;
@@ -260,7 +265,8 @@ impl<T: DistScalar> ReplicatedSpmmPlan<T> {
         let sums: &mut [T::Accum] = bytemuck::cast_slice_mut(self.sums.data_mut());
         let own = &mut sums[..self.rows_of_c * n];
         let mut sums = DenseViewMut::new(self.rows_of_c, n, Layout::RowMajor, n, own)?;
-        for (message, rows) in self.mates.iter().filter_map(|mate| mate.returned.as_ref()) {
+        for (message, rows) in self.members.iter().filter_map(|member| member.receive_sums.as_ref())
+        {
             self.exchange.wait(communicator, *message)?;
             add_rows(self.problem.semiring, &mut sums, rows, self.exchange.incoming(*message));
         }
@@ -289,22 +295,22 @@ impl<T: DistScalar> ReplicatedSpmmPlan<T> {
     }
 }
 
-impl Mate {
+impl Member {
     /// Adds the messages to and from member `q`.
     fn add<T: DistScalar>(&mut self, q: usize, n: usize, exchange: &mut Exchange) -> Result<()> {
-        if let Some((message, positions)) = &mut self.sent {
+        if let Some((message, positions)) = &mut self.send_values {
             *message = exchange.add_outgoing::<T>(q, Tag::Values, positions.len())?;
         }
-        if let Some((message, range)) = &mut self.taken {
+        if let Some((message, range)) = &mut self.receive_values {
             *message = exchange.add_incoming::<T>(q, Tag::Values, range.len())?;
         }
         if n == 0 {
-            (self.given, self.returned) = (None, None);
+            (self.send_sums, self.receive_sums) = (None, None);
         }
-        if let Some((message, rows)) = &mut self.given {
+        if let Some((message, rows)) = &mut self.send_sums {
             *message = exchange.add_outgoing::<T>(q, Tag::Sums, rows.len() * n)?;
         }
-        if let Some((message, rows)) = &mut self.returned {
+        if let Some((message, rows)) = &mut self.receive_sums {
             *message = exchange.add_incoming::<T>(q, Tag::Sums, rows.len() * n)?;
         }
         Ok(())

@@ -13,6 +13,7 @@ use gustav_core::{
 use gustav_cpu::{Config, CpuScalar, Threads};
 use gustav_plan::Choice;
 
+use crate::block_description::{RemoteBlock, describe};
 use crate::blocks::Blocks;
 use crate::device::{arguments, supports};
 use crate::exchange::{Exchange, all_to_all};
@@ -20,14 +21,13 @@ use crate::local::{DistScalar, Product, is_widened};
 use crate::ranks::Arguments;
 use crate::routes::Routes;
 use crate::volume::oblivious;
-use crate::words::{Foreign, describe};
 use crate::{Device, DistPattern, Explanation, ProductShape, Ranks, Volume};
 use build::Builder;
 pub use copies::{Replicated, ReplicatedSpmmPlan};
 pub use gpu::{Gpu, GpuSpmmPlan};
 use rows::WholeRows;
 
-// Bytes of a part of a message where a rank has a GPU: parts are copied from and to it while others travel.
+// Bytes of a chunk of a message where a rank has a GPU: chunks are copied from and to it while others are sent.
 const CHUNK: usize = 1 << 22;
 
 /// A plan for sparse × dense products with one pattern over ranks, made by `pattern.spmm(columns).plan(&device)`.
@@ -50,12 +50,12 @@ pub struct SpmmPlan<T: DistScalar> {
     own: Own<T::Accum>,
     peers: Vec<Peer<Product<T::Accum>>>,
     exchange: Exchange,
-    /// What each incoming message brings.
+    /// What each incoming message holds.
     incoming: Vec<Incoming>,
     /// Messages of rows of B that go to another host once.
     relays: Vec<Send>,
-    /// Messages of rows of B that this rank passes on.
-    passed: Vec<Passed>,
+    /// Messages of rows of B that this rank forwards.
+    forwards: Vec<Forward>,
     workspace: Workspace<T::Accum>,
     explanation: Explanation,
 }
@@ -95,30 +95,30 @@ impl<A: CpuScalar> Own<A> {
 
 /// An incoming message.
 struct Incoming {
-    brings: Brings,
-    /// Positions of the peers whose rows of B it brings, for products on this rank.
+    contents: Contents,
+    /// Positions of the peers whose rows of B it holds, for products on this rank.
     multiplied: Vec<usize>,
 }
 
-/// What a message brings besides rows of B that are multiplied here.
+/// What a message holds besides rows of B that are multiplied here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Brings {
-    /// Operands of the peer at this position: values behind rows of B.
+enum Contents {
+    /// Operands of the peer at this position: values after rows of B.
     Operands(usize),
     /// Partial rows of C of the peer at this position.
     Partial(usize),
-    /// Rows of B, some of which are to be passed on.
-    Relayed,
-    /// Rows of B that were passed on.
-    PassedOn,
+    /// Rows of B, some of which are to be forwarded.
+    ToRelay,
+    /// Rows of B that were forwarded.
+    Forwarded,
 }
 
 /// Rows of B that go to another rank of this host.
-struct Passed {
+struct Forward {
     message: usize,
-    /// Where they come from: incoming messages, and positions of rows in them.
-    pieces: Vec<(usize, Vec<u32>)>,
-    /// Incoming messages that have yet to come.
+    /// Where they are received from: incoming messages, and positions of rows in them.
+    sources: Vec<(usize, Vec<u32>)>,
+    /// Incoming messages that have not arrived.
     missing: usize,
 }
 
@@ -135,29 +135,29 @@ struct Section {
 struct Peer<P> {
     send: Option<Send>,
     /// Rows of B in the message of operands from there.
-    rows_come: usize,
-    /// What is multiplied here with the rows of B that come.
+    rows_received: usize,
+    /// What is multiplied here with the rows of B that are received.
     received: Option<Received<P>>,
     /// What is multiplied here for that rank.
     served: Option<Served<P>>,
     partial: Option<Partial>,
 }
 
-/// Operands that go to another rank: rows of B, and behind them values at these positions.
+/// Operands that go to another rank: rows of B, then values at these positions.
 struct Send {
     message: usize,
     rows: Vec<u32>,
     values: Vec<usize>,
 }
 
-/// A product with rows of B that come.
+/// A product with rows of B that are received.
 struct Received<P> {
     product: P,
     of_b: Section,
     /// Rows of C that it adds to; `None` for all of them, to which it adds directly.
     rows: Option<Vec<u32>>,
-    /// Whether the values come as well.
-    values_come: bool,
+    /// Whether the values are received as well.
+    values_received: bool,
 }
 
 /// A product with this rank's B that gives partial rows of another rank's C.
@@ -165,11 +165,11 @@ struct Served<P> {
     product: P,
     message: usize,
     rows: usize,
-    /// Whether the values come from there.
-    values_come: bool,
+    /// Whether the values are received from there.
+    values_received: bool,
 }
 
-/// Partial rows of C that come.
+/// Partial rows of C that are received.
 struct Partial {
     message: usize,
     rows: Vec<u32>,
@@ -181,7 +181,7 @@ struct Workspace<A: CpuScalar> {
     values: Buffer<A>,
     /// Partial rows of C.
     partial: Buffer<A>,
-    /// Rows of B that came, in the type of sums, where that is another.
+    /// Rows of B that were received, in the type of sums, where that is another.
     received: Buffer<A>,
     /// This rank's rows of B, likewise.
     b: Option<Dense<A>>,
@@ -204,9 +204,9 @@ struct Described {
     shape: ProductShape,
     blocks: Blocks,
     /// What every rank describes of its block whose columns this rank has.
-    foreign: Vec<Option<Foreign>>,
+    remote: Vec<Option<RemoteBlock>>,
     routes: Routes,
-    /// The most bytes that go in one part of a message.
+    /// The most bytes of a chunk of a message.
     limit: usize,
 }
 
@@ -263,17 +263,17 @@ impl Described {
         let columns = pattern.columns().count(ranks.rank());
         let read = |(q, words): (usize, &Vec<u32>)| match words.is_empty() {
             true => Ok(None),
-            false => Foreign::read(words, (ranks.rank(), q), columns).map(Some),
+            false => RemoteBlock::read(words, (ranks.rank(), q), columns).map(Some),
         };
-        let foreign = words.iter().enumerate().map(read).collect::<Result<Vec<_>>>();
-        let foreign = ranks.together(foreign)?;
+        let remote = words.iter().enumerate().map(read).collect::<Result<Vec<_>>>();
+        let remote = ranks.together(remote)?;
         let hosts = ranks.hosts()?;
         let routes = match shape.relays(hosts) && shape.columns > 0 && !device.one_level {
             false => Routes::direct(ranks.size()),
             true => {
                 let columns =
-                    |f: &Option<Foreign>| f.iter().flat_map(|f| f.columns.clone()).collect();
-                Routes::by_host(ranks, hosts, &foreign.iter().map(columns).collect::<Vec<_>>())?
+                    |f: &Option<RemoteBlock>| f.iter().flat_map(|f| f.columns.clone()).collect();
+                Routes::by_host(ranks, hosts, &remote.iter().map(columns).collect::<Vec<_>>())?
             }
         };
         let mut chunked = [u64::from(on_gpu)];
@@ -291,7 +291,7 @@ impl Described {
                 nearest: "one whose messages have 8 bytes".into(),
             });
         }
-        Ok(Described { number, problem, shape, blocks, foreign, routes, limit })
+        Ok(Described { number, problem, shape, blocks, remote, routes, limit })
     }
 
     /// Bytes if every rank sent all its rows of B to all others.
@@ -313,7 +313,7 @@ impl<T: DistScalar> SpmmPlan<T> {
         device: &Device,
     ) -> Result<Self> {
         let ranks = pattern.ranks();
-        let _turn = ranks.turn();
+        let _lock = ranks.lock();
         let described = Described::new::<T, I, O>(pattern, problem, device, Ok(false))?;
         let all = described.oblivious(pattern);
         let built = ranks.hosts().and_then(|hosts| {
@@ -351,7 +351,7 @@ impl<T: DistScalar> SpmmPlan<T> {
     ) -> Result<()> {
         let (values, b, mut c) = (values.into(), b.into(), c.into());
         let ranks = self.ranks.clone();
-        let _turn = ranks.turn();
+        let _lock = ranks.lock();
         let factors = scale.into().over(self.problem.semiring);
         let ready = self.prepare(values, &b, &c, factors.0);
         let (key, arguments) = call(&self.problem, self.number, factors);

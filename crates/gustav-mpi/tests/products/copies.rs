@@ -6,7 +6,7 @@ use gustav_mpi::{
 };
 use gustav_testkit::battery::{Settings, SpmmCase, check_spmm_over};
 
-use crate::common::{Counting, Rows, Spread, Turns, all_ok, on_ranks, pattern_of};
+use crate::common::{Counting, Rows, Spread, Spreads, all_ok, on_ranks, pattern_of};
 use crate::spmm;
 
 /// The product of `case` over ranks in teams of `copies`; that of Aᵀ by ranks alone.
@@ -34,7 +34,7 @@ fn multiply<T: DistScalar, I: Index, O: Index>(
             .deterministic(deterministic)
             .layouts(layouts.0, layouts.1)
             .plan(&Replicated::new(spread.device(), copies))?;
-        // A second execution finds what the first left behind.
+        // A second execution finds what the first left.
         let first = c.data.clone();
         plan.execute(&values, b.view(), c.view_mut(), scale)?;
         c.data = first;
@@ -49,16 +49,16 @@ fn multiply<T: DistScalar, I: Index, O: Index>(
 
 #[test]
 fn teams_multiply_as_ranks_do() {
-    let (mut turns, mut turn) = (Turns::default(), 0);
+    let (mut spreads, mut number) = (Spreads::default(), 0);
     for semiring in [Semiring::PlusTimes, Semiring::MaxTimes] {
         let settings = Settings { columns: vec![1, 3, 8], ..Settings::default() };
         check_spmm_over::<f64, u32, u32>(semiring, &settings, |case| {
-            turn += 1;
-            let spread = turns.next();
+            number += 1;
+            let spread = spreads.next();
             let divisors: Vec<usize> =
                 (1..=spread.ranks).filter(|c| spread.ranks.is_multiple_of(*c)).collect();
-            let copies = divisors[turn % divisors.len()];
-            multiply(case, semiring, turn % 2 == 0, (spread, copies))
+            let copies = divisors[number % divisors.len()];
+            multiply(case, semiring, number % 2 == 0, (spread, copies))
         });
     }
 }

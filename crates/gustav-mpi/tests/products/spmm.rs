@@ -5,7 +5,7 @@ use gustav_mpi::{Communication, DistScalar, Partition, ProductShape, Ranks, Spmm
 use gustav_testkit::battery::matrices::matrices;
 use gustav_testkit::battery::{Settings, SpmmCase, check_spmm_over};
 
-use crate::common::{Counting, Rows, Spread, Turns, all_ok, on_ranks, pattern_of, rows_of};
+use crate::common::{Counting, Rows, Spread, Spreads, all_ok, on_ranks, pattern_of, rows_of};
 
 /// The product of `case` over ranks.
 pub fn multiply<T: DistScalar, I: Index, O: Index>(
@@ -33,7 +33,7 @@ pub fn multiply<T: DistScalar, I: Index, O: Index>(
             .deterministic(deterministic)
             .layouts(layouts.0, layouts.1)
             .plan(&spread.device())?;
-        // A second execution finds what the first left behind.
+        // A second execution finds what the first left.
         let first = c.data.clone();
         plan.execute(&values, b.view(), c.view_mut(), Scale::new().alpha(alpha).beta(beta))?;
         c.data = first;
@@ -47,11 +47,11 @@ pub fn multiply<T: DistScalar, I: Index, O: Index>(
 }
 
 fn battery<T: DistScalar, I: Index, O: Index>(semiring: Semiring, settings: Settings) {
-    let mut turns = Turns::default();
-    let mut turn = 0;
+    let mut spreads = Spreads::default();
+    let mut number = 0;
     check_spmm_over::<T, I, O>(semiring, &settings, |case| {
-        turn += 1;
-        multiply(case, semiring, turn % 2 == 0, turns.next())
+        number += 1;
+        multiply(case, semiring, number % 2 == 0, spreads.next())
     });
 }
 

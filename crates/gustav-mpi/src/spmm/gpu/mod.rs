@@ -11,7 +11,7 @@ use gustav_core::{
 use gustav_cuda::{DeviceDense, DeviceValues, RowList, Stream};
 
 use super::build::Builder;
-use super::{Described, Incoming, Passed, Section, check_dense};
+use super::{Described, Forward, Incoming, Section, check_dense};
 use crate::exchange::Exchange;
 use crate::local::{DistScalar, is_widened};
 use crate::{Communication, Device, DistPattern, Explanation, Ranks, Volume};
@@ -20,21 +20,21 @@ use staging::Staging;
 /// Where a rank computes its part of products: on a GPU. Other ranks may use others, the same, or their CPU; several
 /// GPUs of a host are those of several ranks.
 ///
-/// Messages go through page-locked memory of the host, in parts that are copied while others travel; where MPI says that
+/// Messages go through page-locked memory of the host, in chunks that are copied while others are sent; where MPI says that
 /// it takes pointers to device memory, directly.
 #[derive(Clone, Debug)]
 pub struct Gpu {
     device: gustav_cuda::Device,
-    ways: Device,
+    options: Device,
 }
 
 impl Gpu {
     /// The GPU `device`.
     pub fn new(device: gustav_cuda::Device) -> Self {
-        Gpu { device, ways: Device::default() }
+        Gpu { device, options: Device::default() }
     }
 
-    /// The GPU number `rank` of those of this machine, counted around: a GPU for each of the ranks that share a host, if
+    /// The GPU number `rank` of those of this machine, modulo their number: a GPU for each of the ranks that share a host, if
     /// it has as many, when `rank` is this one's number among them ([`Hosts::position`](crate::Hosts::position)).
     ///
     /// # Errors
@@ -55,13 +55,13 @@ impl Gpu {
     /// Sets what ranks send each other, else the cheapest.
     #[must_use]
     pub fn communication(self, communication: Communication) -> Self {
-        Gpu { ways: self.ways.communication(communication), ..self }
+        Gpu { options: self.options.communication(communication), ..self }
     }
 
     /// As [`Device::two_levels`].
     #[must_use]
     pub fn two_levels(self, two: bool) -> Self {
-        Gpu { ways: self.ways.two_levels(two), ..self }
+        Gpu { options: self.options.two_levels(two), ..self }
     }
 }
 
@@ -85,7 +85,7 @@ pub struct GpuSpmmPlan<T: DistScalar> {
     exchange: Exchange,
     incoming: Vec<Incoming>,
     relays: Vec<Send<T>>,
-    passed: Vec<Passed>,
+    forwards: Vec<Forward>,
     staging: Staging<T>,
     explanation: Explanation,
 }
@@ -98,7 +98,7 @@ struct Product<T: DistScalar> {
     gathered: Option<(RowList<T>, gustav_cuda::DeviceBuffer<T>)>,
 }
 
-/// Operands that go to another rank: rows of B, and behind them values.
+/// Operands that go to another rank: rows of B, then values.
 struct Send<T: DistScalar> {
     message: usize,
     rows: RowList<T>,
@@ -108,21 +108,21 @@ struct Send<T: DistScalar> {
 /// What passes between this rank and another.
 struct Peer<T: DistScalar> {
     send: Option<Send<T>>,
-    /// Values of A behind the rows of B in the message of operands from there.
-    rows_come: usize,
+    /// Values of A after the rows of B in the message of operands from there.
+    rows_received: usize,
     received: Option<Received<T>>,
     served: Option<Served<T>>,
-    /// Partial rows of C that come: the message, and the rows.
+    /// Partial rows of C that are received: the message, and the rows.
     partial: Option<(usize, RowList<T>)>,
 }
 
-/// A product with rows of B that come.
+/// A product with rows of B that are received.
 struct Received<T: DistScalar> {
     product: Product<T>,
     of_b: Section,
     /// Rows of C that it adds to, and memory for as many; `None` for all of them, to which it adds directly.
     rows: Option<(RowList<T>, DeviceDense<T>)>,
-    values_come: bool,
+    values_received: bool,
 }
 
 /// A product with this rank's B that gives partial rows of another rank's C.
@@ -130,7 +130,7 @@ struct Served<T: DistScalar> {
     product: Product<T>,
     message: usize,
     rows: usize,
-    values_come: bool,
+    values_received: bool,
 }
 
 impl<T: DistScalar> GpuSpmmPlan<T> {
@@ -145,12 +145,12 @@ impl<T: DistScalar> GpuSpmmPlan<T> {
         gpu: &Gpu,
     ) -> Result<Self> {
         let ranks = pattern.ranks();
-        let _turn = ranks.turn();
+        let _lock = ranks.lock();
         let here = match is_widened(T::DTYPE) && ranks.size() > 1 {
             true => Err(refuse(problem, T::DTYPE)),
             false => Ok(true),
         };
-        let described = Described::new::<T, I, O>(pattern, problem, &gpu.ways, here)?;
+        let described = Described::new::<T, I, O>(pattern, problem, &gpu.options, here)?;
         let all = described.oblivious(pattern);
         let built = ranks.hosts().and_then(|hosts| {
             build::build(Builder::new(pattern, &described), &gpu.device, described, hosts)
@@ -184,7 +184,7 @@ impl<T: DistScalar> GpuSpmmPlan<T> {
         scale: impl Into<Scale<T::Accum>>,
     ) -> Result<()> {
         let ranks = self.ranks.clone();
-        let _turn = ranks.turn();
+        let _lock = ranks.lock();
         let factors = scale.into().over(self.problem.semiring);
         let ready = self.prepare(values.into(), b, c, factors.0);
         let (key, arguments) = super::call(&self.problem, self.number, factors);
