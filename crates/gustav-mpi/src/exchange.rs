@@ -16,6 +16,8 @@ struct Message {
     memory: Memory,
     /// Number of its chunks that are in flight or not yet sent; `None` before it is started.
     open: Option<usize>,
+    /// Bytes, from the first on, whose chunks were sent in this execution; of outgoing messages.
+    sent: usize,
 }
 
 /// Where the bytes of a message are.
@@ -173,6 +175,7 @@ impl Exchange {
     /// As all calls of a [`Communicator`].
     pub fn receive(&mut self, communicator: &dyn Communicator) -> Result<()> {
         let limit = self.limit.min(communicator.message_limit());
+        self.outgoing.iter_mut().for_each(|message| message.sent = 0);
         for (number, message) in self.incoming.iter_mut().enumerate() {
             message.open = Some(0);
             for range in chunks(message.memory.len(), limit) {
@@ -244,9 +247,37 @@ impl Exchange {
         let bytes = message.memory.chunk(&range);
         // SAFETY: the memory is written and dropped only when `open` is 0, and `Drop` leaks it otherwise.
         let request = unsafe { communicator.start_send(bytes, message.peer, message.tag)? };
+        message.sent = range.end;
         self.requests.push(request);
         self.chunks.push(Chunk { message: self.incoming.len() + number, range });
         Ok(())
+    }
+
+    /// `result` of an execution that began with [`Exchange::receive`]. After an error other than of communication it
+    /// sends what this rank has not sent yet, with whatever contents, and receives everything, so that no rank waits for
+    /// this one; the others learn of the error in an agreement that follows.
+    ///
+    /// # Errors
+    /// That of `result`, and as all calls of a [`Communicator`].
+    pub fn complete<R>(&mut self, communicator: &dyn Communicator, result: Result<R>) -> Result<R> {
+        match &result {
+            Ok(_) => return result,
+            Err(e) if matches!(e.kind(), Error::Communication { .. }) => return result,
+            Err(_) => {}
+        }
+        for number in 0..self.outgoing.len() {
+            let sent = self.outgoing[number].sent;
+            let limit = self.limit.min(communicator.message_limit());
+            let chunks = chunks(self.outgoing[number].memory.len(), limit);
+            if sent == 0 {
+                self.outgoing[number].open = Some(chunks.clone().count());
+            }
+            for range in chunks.filter(|range| range.start >= sent) {
+                self.send_chunk(communicator, number, range)?;
+            }
+        }
+        self.finish(communicator)?;
+        result
     }
 
     /// Waits until something is done, and returns the incoming message of which a chunk has arrived, if one has.
@@ -396,7 +427,7 @@ impl Message {
     fn new<T>(peer: usize, tag: Tag, len: usize) -> Result<Self> {
         let bytes = len.saturating_mul(size_of::<T>());
         let memory = Memory::Own(Buffer::zeroed(bytes, "messages")?);
-        Ok(Message { peer, tag, memory, open: None })
+        Ok(Message { peer, tag, memory, open: None, sent: 0 })
     }
 
     /// The values of a message that has arrived.

@@ -41,6 +41,8 @@ pub use partition::Partition;
 pub use ranks::Ranks;
 pub use sddmm::SddmmPlan;
 pub use spgemm::SpgemmPlan;
-pub use spmm::{Gpu, GpuSpmmPlan, Replicated, ReplicatedSpmmPlan, SpmmPlan};
+pub use spmm::{
+    Copies, CopiesCandidate, Gpu, GpuSpmmPlan, Replicated, ReplicatedSpmmPlan, SpmmPlan,
+};
 pub use spmv::SpmvPlan;
 pub use volume::{Communication, ProductShape, RankVolume, Volume};

@@ -2,8 +2,8 @@
 
 use gustav_core::semiring::{Ops, Visit};
 use gustav_core::{
-    Arith, Buffer, DType, Dense, DenseView, DenseViewMut, Layout, Operation, Pattern, Problem,
-    Result, Scalar, Scale, Semiring, parallel,
+    Arith, Batch, Buffer, DType, Dense, DenseView, DenseViewMut, Layout, Operation, Pattern,
+    Problem, Result, Scalar, Scale, Semiring, parallel,
 };
 use gustav_cpu::{CpuScalar, Options, SpmmPlan};
 
@@ -134,6 +134,13 @@ impl<A: CpuScalar + Arith> Product<A> {
         };
         self.plan.execute(values, b, c, Scale::new().beta(beta))
     }
+}
+
+/// The rows of a dense operand that one rank has, as an operand of `layout`; of a matrix of one row or one column the caller's
+/// may be the other.
+pub fn local_rows(problem: &Problem, name: &'static str, rows: usize, layout: Layout) -> Batch {
+    let (op, columns) = (problem.operation.name(), problem.columns);
+    Batch { op, name, count: 1, rows, columns, layout }
 }
 
 /// `values` under the name of their sums' type, where that is the same type.
@@ -281,7 +288,7 @@ impl<A: Arith> Visit<A> for AddRows<'_, '_, A> {
     }
 }
 
-/// C = scale(α, sums) ⊕ scale(β, C), `sums` packed and in C's layout.
+/// C = scale(α, sums) ⊕ scale(β, C); `sums` may be of another layout than C.
 pub fn store<T: Scalar>(
     semiring: Semiring,
     (alpha, beta): (T::Accum, T::Accum),
@@ -303,11 +310,22 @@ impl<T: Scalar> Visit<T::Accum> for Store<'_, '_, T> {
     fn visit<S: Ops<T::Accum>>(self, s: S) {
         let Store { alpha, beta, sums, c } = self;
         let (reads_c, plain) = (beta != s.zero(), alpha == s.one());
+        let stored = |sum: T::Accum, before: T| {
+            let sum = if plain { sum } else { s.scale(alpha, sum) };
+            let sum = if reads_c { s.add(sum, s.scale(beta, before.to_accum())) } else { sum };
+            T::from_accum(sum)
+        };
+        if c.layout() != sums.layout() {
+            for row in 0..c.nrows() {
+                for column in 0..c.ncols() {
+                    c.set(row, column, stored(sums.get(row, column), c.get(row, column)));
+                }
+            }
+            return;
+        }
         for line in 0..lines(c.layout(), c.nrows(), c.ncols()).0 {
             for (c, sum) in c.line_mut(line).iter_mut().zip(sums.line(line)) {
-                let sum = if plain { *sum } else { s.scale(alpha, *sum) };
-                let sum = if reads_c { s.add(sum, s.scale(beta, c.to_accum())) } else { sum };
-                *c = T::from_accum(sum);
+                *c = stored(*sum, *c);
             }
         }
     }

@@ -14,7 +14,7 @@ use crate::device::{arguments, supports};
 use crate::exchange::Exchange;
 use crate::explain::unconfigured;
 use crate::ghosts::Ghosts;
-use crate::local::{DistScalar, Nonzeros, pack};
+use crate::local::{DistScalar, Nonzeros, local_rows, pack};
 use crate::volume::{Counted, oblivious};
 use crate::{Communication, Device, DistPattern, Explanation, ProductShape, Ranks, Volume};
 
@@ -224,6 +224,7 @@ impl<T: DistScalar> SddmmPlan<T> {
             communication: shape.communication,
             volume: Volume::default(),
             order: pattern.order().copied(),
+            copies: None,
             choice: unconfigured(own.plan.choice()),
             workspace_bytes: own.bytes() + of_others.sum::<usize>() + exchange.bytes(),
         };
@@ -268,7 +269,7 @@ impl<T: DistScalar> SddmmPlan<T> {
         let _lock = ranks.lock();
         let (alpha, beta) = scale.over(Semiring::PlusTimes);
         let with_factors = if factors.is_some() { "yes" } else { "no" };
-        let ready = self.check(&x, &y, values, factors);
+        let ready = self.prepare(&x, &y, values, factors);
         let bits = |f: T::Accum| f.to_f64().to_bits() ^ (f.to_i64() as u64).rotate_left(32);
         let number = self.number;
         let arguments = || {
@@ -280,8 +281,21 @@ impl<T: DistScalar> SddmmPlan<T> {
             ]
         };
         let key = [number, bits(alpha), bits(beta), u64::from(factors.is_some())];
-        let factors = ranks.agree(&key, arguments, ready)?;
-        let (communicator, n) = (ranks.communicator(), self.problem.columns);
+        let (x, y, factors) = ranks.agree(&key, arguments, ready)?;
+        let multiplied = self.multiply((x, y), values, factors, (alpha, beta));
+        self.exchange.complete(ranks.communicator(), multiplied)
+    }
+
+    /// The product, once all ranks have agreed on it.
+    fn multiply(
+        &mut self,
+        (x, y): (DenseView<'_, T>, DenseView<'_, T>),
+        values: &mut [T],
+        factors: Option<&[T]>,
+        (alpha, beta): (T::Accum, T::Accum),
+    ) -> Result<()> {
+        let (ranks, n) = (self.ranks.clone(), self.problem.columns);
+        let communicator = ranks.communicator();
         self.exchange.receive(communicator)?;
         for (message, rows) in &self.sends {
             pack(&y, rows, self.exchange.outgoing(*message));
@@ -299,29 +313,17 @@ impl<T: DistScalar> SddmmPlan<T> {
         Ok(())
     }
 
-    /// The factors, if the operands fit.
-    fn check<'v>(
+    /// X and Y in the planned layouts and the factors, if the operands fit.
+    fn prepare<'v>(
         &mut self,
-        x: &DenseView<'_, T>,
-        y: &DenseView<'_, T>,
+        x: &DenseView<'v, T>,
+        y: &DenseView<'v, T>,
         values: &[T],
         factors: Option<Values<'v, T>>,
-    ) -> Result<Option<&'v [T]>> {
+    ) -> Result<(DenseView<'v, T>, DenseView<'v, T>, Option<&'v [T]>)> {
         let p = &self.problem;
-        let operands = [("X", x, self.rows_of_x, p.layout_c), ("Y", y, self.rows_of_y, p.layout_b)];
-        for (name, m, rows, layout) in operands {
-            let (expected, found) = ((rows, p.columns, layout), (m.nrows(), m.ncols(), m.layout()));
-            if expected != found {
-                let words = |(r, c, l): (usize, usize, Layout)| {
-                    format!("{name} {r} x {c}, {l}, on this rank")
-                };
-                return Err(Error::Shape {
-                    op: "sddmm",
-                    expected: words(expected),
-                    found: words(found),
-                });
-            }
-        }
+        let x = local_rows(p, "X on this rank", self.rows_of_x, p.layout_c).matrix(x, 0)?;
+        let y = local_rows(p, "Y on this rank", self.rows_of_y, p.layout_b).matrix(y, 0)?;
         validate::length("values", self.nnz, values.len())?;
         self.exchange.check_idle(self.ranks.rank())?;
         let factors = factors.map(|f| f.fit("factors", self.pattern, self.nnz)).transpose()?;
@@ -329,7 +331,7 @@ impl<T: DistScalar> SddmmPlan<T> {
             self.own.reserve()?;
             self.others.as_mut().map_or(Ok(()), |(product, _)| product.reserve())?;
         }
-        Ok(factors)
+        Ok((x, y, factors))
     }
 }
 

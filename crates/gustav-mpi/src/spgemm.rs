@@ -187,6 +187,7 @@ impl<T: DistScalar, I: Index, O: Index> SpgemmPlan<T, I, O> {
             communication: device.communication,
             volume: Volume::default(),
             order: a.order().copied(),
+            copies: None,
             choice: unconfigured(plan.choice()),
             workspace_bytes: plan.workspace_bytes() + held,
         };

@@ -88,6 +88,19 @@ impl ProductShape {
         }
     }
 
+    /// Bytes that the rank of a block's columns sends to that of its rows, and the reverse, for so many columns and rows and
+    /// nonzeros that are here and there.
+    pub(crate) fn block_bytes(
+        &self,
+        columns_here: usize,
+        rows_there: usize,
+        nonzeros_there: usize,
+    ) -> [u64; 2] {
+        let BlockBytes { from_columns, from_rows } =
+            self.bytes(columns_here, rows_there, nonzeros_there);
+        [from_columns, from_rows].map(|bytes| bytes.operands + bytes.partial)
+    }
+
     /// Bytes that are sent for a block of which so many columns and rows and nonzeros are here and there.
     fn bytes(&self, columns_here: usize, rows_there: usize, nonzeros_there: usize) -> BlockBytes {
         let (here, there) = (columns_here as u64, rows_there as u64);

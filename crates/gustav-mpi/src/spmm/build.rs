@@ -45,7 +45,7 @@ impl<'b, I: Index, O: Index> Builder<'b, I, O> {
         described: Described,
         hosts: &Hosts,
     ) -> Result<(SpmmPlan<T>, Counted)> {
-        let Described { number, shape, blocks, remote, routes, limit, .. } = described;
+        let Described { number, shape, blocks, remote, routes, any_gpu, limit, .. } = described;
         let ranks = self.pattern.ranks();
         let (rank, transpose) = (ranks.rank(), self.problem.transpose_a);
         let columns = self.pattern.columns().count(rank);
@@ -119,6 +119,7 @@ impl<'b, I: Index, O: Index> Builder<'b, I, O> {
             communication: shape.communication,
             volume: Volume::default(),
             order: self.pattern.order().copied(),
+            copies: None,
             choice,
             workspace_bytes: held + exchange.bytes() + workspace.bytes(),
         };
@@ -138,6 +139,7 @@ impl<'b, I: Index, O: Index> Builder<'b, I, O> {
             relays,
             forwards,
             workspace,
+            fallible: any_gpu,
             explanation,
         };
         Ok((plan, counted))

@@ -7,7 +7,7 @@ mod rows;
 mod run;
 
 use gustav_core::{
-    Buffer, Dense, DenseView, DenseViewMut, Error, Index, Layout, Operation, PatternId, Problem,
+    Batch, Buffer, Dense, DenseView, DenseViewMut, Error, Index, Operation, PatternId, Problem,
     Result, Scalar, Scale, Values,
 };
 use gustav_cpu::{Config, CpuScalar, Threads};
@@ -17,13 +17,13 @@ use crate::block_description::{RemoteBlock, describe};
 use crate::blocks::Blocks;
 use crate::device::{arguments, supports};
 use crate::exchange::{Exchange, all_to_all};
-use crate::local::{DistScalar, Product, is_widened};
+use crate::local::{DistScalar, Product, is_widened, local_rows};
 use crate::ranks::Arguments;
 use crate::routes::Routes;
 use crate::volume::oblivious;
 use crate::{Device, DistPattern, Explanation, ProductShape, Ranks, Volume};
 use build::Builder;
-pub use copies::{Replicated, ReplicatedSpmmPlan};
+pub use copies::{Copies, CopiesCandidate, Replicated, ReplicatedSpmmPlan};
 pub use gpu::{Gpu, GpuSpmmPlan};
 use rows::WholeRows;
 
@@ -57,6 +57,8 @@ pub struct SpmmPlan<T: DistScalar> {
     /// Messages of rows of B that this rank forwards.
     forwards: Vec<Forward>,
     workspace: Workspace<T::Accum>,
+    /// Whether a product of some rank can fail while others communicate: on a GPU.
+    fallible: bool,
     explanation: Explanation,
 }
 
@@ -206,6 +208,8 @@ struct Described {
     /// What every rank describes of its block whose columns this rank has.
     remote: Vec<Option<RemoteBlock>>,
     routes: Routes,
+    /// Whether some rank computes on a GPU.
+    any_gpu: bool,
     /// The most bytes of a chunk of a message.
     limit: usize,
 }
@@ -276,9 +280,10 @@ impl Described {
                 Routes::by_host(ranks, hosts, &remote.iter().map(columns).collect::<Vec<_>>())?
             }
         };
-        let mut chunked = [u64::from(on_gpu)];
-        ranks.communicator().all_reduce_max(&mut chunked)?;
-        let limit = match chunked[0] > 0 {
+        let mut largest = [u64::from(on_gpu)];
+        ranks.communicator().all_reduce_max(&mut largest)?;
+        let any_gpu = largest[0] > 0;
+        let limit = match any_gpu {
             false => usize::MAX,
             // Whole values of every type.
             true => CHUNK.min(ranks.communicator().message_limit()) / 8 * 8,
@@ -291,7 +296,7 @@ impl Described {
                 nearest: "one whose messages have 8 bytes".into(),
             });
         }
-        Ok(Described { number, problem, shape, blocks, remote, routes, limit })
+        Ok(Described { number, problem, shape, blocks, remote, routes, any_gpu, limit })
     }
 
     /// Bytes if every rank sent all its rows of B to all others.
@@ -340,8 +345,8 @@ impl<T: DistScalar> SpmmPlan<T> {
     /// # Errors
     /// On every rank: [`Error::Pattern`] for values of another pattern, [`Error::Length`], [`Error::Shape`],
     /// [`Error::OutOfMemory`] for sums at the first α that is not the semiring's one, [`Error::OtherRank`],
-    /// [`Error::RanksDiffer`] when α, β or the plan are not the same. [`Error::Communication`] may be of this rank
-    /// alone: the others wait for it then, until it ends.
+    /// [`Error::RanksDiffer`] when α, β or the plan are not the same; also when a rank's GPU fails meanwhile, and C is
+    /// undefined then. [`Error::Communication`] may be of this rank alone: the others wait for it then, until it ends.
     pub fn execute<'v>(
         &mut self,
         values: impl Into<Values<'v, T>>,
@@ -353,32 +358,45 @@ impl<T: DistScalar> SpmmPlan<T> {
         let ranks = self.ranks.clone();
         let _lock = ranks.lock();
         let factors = scale.into().over(self.problem.semiring);
-        let ready = self.prepare(values, &b, &c, factors.0);
+        let ready = self.prepare(values, &b, &mut c, factors.0);
         let (key, arguments) = call(&self.problem, self.number, factors);
-        let values = ranks.agree(&key, arguments, ready)?;
-        // Packing and gathering as well.
-        let threads = self.threads.clone();
-        threads.run(|| self.multiply(values, &b, &mut c, factors))
+        let (values, b, mut c) = ranks.agree(&key, arguments, ready)?;
+        self.multiply_agreed(values, &b, &mut c, factors)
     }
 
-    /// The values, if the operands fit.
-    fn prepare<'v>(
+    /// The product, once all ranks have agreed on it. Where the product of a rank can fail after that, ranks agree again.
+    fn multiply_agreed(
+        &mut self,
+        values: &[T],
+        b: &DenseView<'_, T>,
+        c: &mut DenseViewMut<'_, T>,
+        factors: (T::Accum, T::Accum),
+    ) -> Result<()> {
+        let (ranks, threads) = (self.ranks.clone(), self.threads.clone());
+        // Packing and gathering as well.
+        let multiplied = threads.run(|| self.multiply(values, b, c, factors));
+        let multiplied = self.exchange.complete(ranks.communicator(), multiplied);
+        if self.fallible { ranks.together(multiplied) } else { multiplied }
+    }
+
+    /// The operands in the planned layouts, if they fit.
+    fn prepare<'v, 'c>(
         &mut self,
         values: Values<'v, T>,
-        b: &DenseView<'_, T>,
-        c: &DenseViewMut<'_, T>,
+        b: &DenseView<'v, T>,
+        c: &'c mut DenseViewMut<'_, T>,
         alpha: T::Accum,
-    ) -> Result<&'v [T]> {
+    ) -> Result<(&'v [T], DenseView<'v, T>, DenseViewMut<'c, T>)> {
         let p = &self.problem;
         let values = values.fit("A", self.pattern, self.nnz)?;
-        check_dense(p, "B", (self.rows_of_b, p.layout_b), (b.nrows(), b.ncols(), b.layout()))?;
-        check_dense(p, "C", (self.rows_of_c, p.layout_c), (c.nrows(), c.ncols(), c.layout()))?;
+        let b = rows_of_b(p, self.rows_of_b).matrix(b, 0)?;
+        let c = rows_of_c(p, self.rows_of_c).matrix_mut(c, 0)?;
         self.exchange.check_idle(self.ranks.rank())?;
         // Scaling the parts of a sum is not scaling the sum: not in max-times, not where sums overflow.
         if (alpha != p.semiring.one() || is_widened(T::DTYPE)) && self.workspace.sums.is_none() {
             self.workspace.sums = Some(Dense::zeros(self.rows_of_c, p.columns, p.layout_c)?);
         }
-        Ok(values)
+        Ok((values, b, c))
     }
 }
 
@@ -400,21 +418,113 @@ fn call<A: Scalar>(
     ([number, bits(alpha), bits(beta)], arguments)
 }
 
-/// Checks this rank's rows of a dense operand.
-fn check_dense(
-    problem: &Problem,
-    name: &str,
-    (rows, layout): (usize, Layout),
-    found: (usize, usize, Layout),
-) -> Result<()> {
-    let expected = (rows, problem.columns, layout);
-    if expected == found {
-        return Ok(());
+/// This rank's rows of B.
+fn rows_of_b(problem: &Problem, rows: usize) -> Batch {
+    local_rows(problem, "B on this rank", rows, problem.layout_b)
+}
+
+/// This rank's rows of C.
+fn rows_of_c(problem: &Problem, rows: usize) -> Batch {
+    local_rows(problem, "C on this rank", rows, problem.layout_c)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, mpsc};
+    use std::time::Duration;
+
+    use gustav_core::{Csr, Dense, Error, Layout};
+    use gustav_cpu::{Options, Threads};
+
+    use super::{Described, SpmmPlan};
+    use crate::{Communication, Device, DistPattern, Hosts, Partition, Ranks};
+
+    const RANKS: usize = 3;
+    const N: usize = 4;
+
+    /// What every one of the ranks gives, within a minute: a rank that waits for ever fails the test.
+    fn on_ranks<R: Send + 'static>(work: impl Fn(Ranks) -> R + Send + Sync + 'static) -> Vec<R> {
+        let (done, results) = mpsc::channel();
+        let work = Arc::new(work);
+        // Two of them share a host, so that rows of B are forwarded.
+        let ranks = Ranks::in_process_on(&Hosts::of_consecutive(RANKS, 2), 100);
+        for (rank, of_rank) in ranks.into_iter().enumerate() {
+            let (done, work) = (done.clone(), work.clone());
+            std::thread::spawn(move || done.send((rank, work(of_rank))));
+        }
+        let mut found: Vec<Option<R>> = (0..RANKS).map(|_| None).collect();
+        for _ in 0..RANKS {
+            let (rank, result) =
+                results.recv_timeout(Duration::from_secs(60)).expect("a rank waits for another");
+            found[rank] = Some(result);
+        }
+        found.into_iter().flatten().collect()
     }
-    let words = |(rows, cols, layout)| format!("{name} {rows} x {cols}, {layout}, on this rank");
-    Err(Error::Shape {
-        op: problem.operation.name(),
-        expected: words(expected),
-        found: words(found),
-    })
+
+    /// This rank's two rows of a matrix without zeros.
+    fn pattern(ranks: &Ranks) -> DistPattern {
+        let size = 2 * RANKS;
+        let indices = (0..2).flat_map(|_| 0..size as u32).collect::<Vec<_>>();
+        let offsets = vec![0, size as u32, 2 * size as u32];
+        let local = Csr::<f32>::new(2, size, offsets, indices, vec![1.0; 2 * size]).unwrap();
+        DistPattern::new(ranks, &Partition::even(size, RANKS), local.pattern()).unwrap()
+    }
+
+    fn is_known(rank: usize, found: &Error, own: impl Fn(&Error) -> bool) {
+        let other = matches!(found, Error::OtherRank { rank: 1, .. });
+        assert!(if rank == 1 { own(found) } else { other }, "rank {rank}: {found}");
+    }
+
+    #[test]
+    fn an_error_of_a_device_while_planning_is_on_every_rank() {
+        let found = on_ranks(|ranks| {
+            let a = pattern(&ranks);
+            let lost = Error::Device { action: "taking memory", reason: "it is lost".into() };
+            let here = if ranks.rank() == 1 { Err(lost) } else { Ok(false) };
+            let problem = a.spmm(N).problem;
+            Described::new::<f32, u32, u32>(&a, &problem, &Device::default(), here).map(drop)
+        });
+        for (rank, found) in found.into_iter().enumerate() {
+            is_known(rank, &found.unwrap_err(), |e| matches!(e, Error::Device { .. }));
+        }
+    }
+
+    /// The product of rank 1 fails once the ranks have agreed, as on a GPU that is lost: with a C of another shape.
+    #[test]
+    fn an_error_while_multiplying_is_on_every_rank() {
+        for deterministic in [false, true] {
+            for communication in Communication::ALL {
+                let results = on_ranks(move |ranks| fails(&ranks, deterministic, communication));
+                for (rank, (failed, c)) in results.into_iter().enumerate() {
+                    is_known(rank, &failed, |e| matches!(e, Error::Shape { .. }));
+                    // All messages were completed: the plan is as good as before.
+                    assert_eq!(c, [2.0 * RANKS as f32; 2 * N], "{communication:?}");
+                }
+            }
+        }
+    }
+
+    /// The error of an execution that fails on rank 1, and the C of the next.
+    fn fails(
+        ranks: &Ranks,
+        deterministic: bool,
+        communication: Communication,
+    ) -> (Error, Vec<f32>) {
+        let threads = Threads::new(1, false).unwrap();
+        let device =
+            Device::cpu(Options { threads, ..Options::default() }).communication(communication);
+        let request = pattern(ranks).spmm(N).deterministic(deterministic);
+        let mut plan: SpmmPlan<f32> = request.plan(&device).unwrap();
+        plan.fallible = true;
+        let values = [1.0; 4 * RANKS];
+        let b = Dense::from_row_major(2, N, vec![1.0; 2 * N]).unwrap();
+        let columns = if ranks.rank() == 1 { N - 1 } else { N };
+        let mut wrong = Dense::zeros(2, columns, Layout::RowMajor).unwrap();
+        let failed = plan
+            .multiply_agreed(&values, &b.view(), &mut wrong.view_mut(), (1.0, 0.0))
+            .unwrap_err();
+        let mut c = Dense::zeros(2, N, Layout::RowMajor).unwrap();
+        plan.execute(&values[..], &b, &mut c, ()).unwrap();
+        (failed, c.data().to_vec())
+    }
 }

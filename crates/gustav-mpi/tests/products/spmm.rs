@@ -201,6 +201,27 @@ fn volumes_are_counted_without_running() {
     assert!(passed_on > 3, "{passed_on} plans that pass rows on");
 }
 
+/// A matrix of one column is of both layouts, as on one machine.
+#[test]
+fn a_column_is_of_both_layouts() {
+    let a = Csr::<f32>::new(4, 4, vec![0, 1, 2, 3, 4], vec![3, 2, 1, 0], vec![1.0, 2.0, 3.0, 4.0]);
+    let (a, even) = (a.unwrap(), Partition::even(4, 2));
+    let (row, column) = (Layout::RowMajor, Layout::ColumnMajor);
+    for (planned, found) in [(row, column), (column, row)] {
+        let parts = all_ok(on_ranks(Ranks::in_process(2), |ranks| {
+            let (pattern, values) = pattern_of(&ranks, &a.view(), (&even, &even))?;
+            let device = gustav_mpi::Device::default();
+            let request = pattern.spmm(1).layouts(planned, planned);
+            let mut plan: SpmmPlan<f32> = request.plan(&device)?;
+            let b = Dense::from_fn(2, 1, found, |i, _| (2 * ranks.rank() + i) as f32)?;
+            let mut c = Dense::zeros(2, 1, found)?;
+            plan.execute(&values, &b, &mut c, ())?;
+            Ok(c.data().to_vec())
+        }));
+        assert_eq!(parts.unwrap().concat(), [3.0, 4.0, 3.0, 0.0], "{planned} {found}");
+    }
+}
+
 /// Errors of one rank reach all, and name it.
 #[test]
 fn arguments_that_differ_are_named() {

@@ -21,7 +21,7 @@ pub(super) fn build<T: DistScalar, I: Index, O: Index>(
     described: Described,
     hosts: &Hosts,
 ) -> Result<(GpuSpmmPlan<T>, Counted)> {
-    let Described { number, problem, shape, blocks, remote, routes, limit } = described;
+    let Described { number, problem, shape, blocks, remote, routes, limit, .. } = described;
     let Builder { pattern, rows_of_b, rows_of_c, .. } = builder;
     let ranks = pattern.ranks();
     let (rank, transpose, n) = (ranks.rank(), problem.transpose_a, problem.columns);
@@ -80,6 +80,7 @@ pub(super) fn build<T: DistScalar, I: Index, O: Index>(
         communication: shape.communication,
         volume: Volume::default(),
         order: pattern.order().copied(),
+        copies: None,
         choice: unconfigured(own.plan.choice()),
         workspace_bytes: held + partial + staging.bytes() + exchange.bytes(),
     };

@@ -5,13 +5,13 @@ mod run;
 mod staging;
 
 use gustav_core::{
-    DType, Error, Index, Layout, Operation, PatternId, Plans, Problem, Result, Scale, Semiring,
-    SpmmRequest, SpmvRequest,
+    Batch, DType, Error, Index, Layout, Operation, PatternId, Plans, Problem, Result, Scale,
+    Semiring, SpmmRequest, SpmvRequest,
 };
 use gustav_cuda::{DeviceDense, DeviceValues, RowList, Stream};
 
 use super::build::Builder;
-use super::{Described, Forward, Incoming, Section, check_dense};
+use super::{Described, Forward, Incoming, Section, rows_of_b, rows_of_c};
 use crate::exchange::Exchange;
 use crate::local::{DistScalar, is_widened};
 use crate::{Communication, Device, DistPattern, Explanation, Ranks, Volume};
@@ -175,7 +175,7 @@ impl<T: DistScalar> GpuSpmmPlan<T> {
     ///
     /// # Errors
     /// As [`SpmmPlan::execute`](crate::SpmmPlan::execute); [`Error::Unsupported`] for an α of max-times that is not one,
-    /// [`Error::Device`], which may be of this rank alone.
+    /// [`Error::Device`], of which other ranks get an [`Error::OtherRank`]; C is undefined then.
     pub fn execute<'v>(
         &mut self,
         values: impl Into<DeviceValues<'v, T>>,
@@ -189,7 +189,13 @@ impl<T: DistScalar> GpuSpmmPlan<T> {
         let ready = self.prepare(values.into(), b, c, factors.0);
         let (key, arguments) = super::call(&self.problem, self.number, factors);
         let values = ranks.agree(&key, arguments, ready)?;
-        self.multiply(values, b, c, factors)
+        let multiplied = self.multiply(values, b, c, factors);
+        if multiplied.is_err() {
+            // Nothing is sent while the GPU still writes it. A GPU that fails here as well writes nothing any more.
+            let _ = self.copies.synchronize().and(self.device.stream().synchronize());
+        }
+        let multiplied = self.exchange.complete(ranks.communicator(), multiplied);
+        ranks.together(multiplied)
     }
 
     /// The values, if the operands fit.
@@ -202,8 +208,12 @@ impl<T: DistScalar> GpuSpmmPlan<T> {
     ) -> Result<&'v gustav_cuda::DeviceBuffer<T>> {
         let p = &self.problem;
         let values = values.fit("A", self.pattern, self.nnz)?;
-        check_dense(p, "B", (self.rows_of_b, p.layout_b), (b.nrows(), b.ncols(), b.layout()))?;
-        check_dense(p, "C", (self.rows_of_c, p.layout_c), (c.nrows(), c.ncols(), c.layout()))?;
+        let fits = |expected: Batch, found: &DeviceDense<T>| {
+            let shape = (found.nrows(), found.ncols());
+            expected.strides(shape, found.layout(), found.leading_dimension())
+        };
+        fits(rows_of_b(p, self.rows_of_b), b)?;
+        fits(rows_of_c(p, self.rows_of_c), c)?;
         let operands = [("A", values), ("B", b.data()), ("C", c.data())];
         if let Some((name, _)) = operands.iter().find(|(_, m)| m.device() != &self.device) {
             return Err(Error::Argument {
