@@ -167,16 +167,10 @@ impl RankRecords {
                 }
             }
             for (ranks, of_matrix) in by_ranks {
-                let complete = |schemes: [Option<&_>; SCHEMES.len()]| {
-                    let [Some(a), Some(b), Some(c), Some(d), Some(e)] = schemes else {
-                        return None;
-                    };
-                    Some([a, b, c, d, e])
-                };
                 let cases: Vec<[&Volume; SCHEMES.len()]> = of_matrix
                     .into_values()
                     .filter_map(complete)
-                    .filter(|[.., rows_of_b, _, cheapest]| {
+                    .filter(|[_, _, rows_of_b, _, cheapest]| {
                         rows_of_b.bytes > 0.0 && cheapest.bytes > 0.0
                     })
                     .collect();
@@ -185,6 +179,12 @@ impl RankRecords {
         }
         found
     }
+}
+
+/// The volumes of all schemes, if there are all.
+fn complete(schemes: [Option<&Volume>; SCHEMES.len()]) -> Option<[&Volume; SCHEMES.len()]> {
+    let [Some(a), Some(b), Some(c), Some(d), Some(e)] = schemes else { return None };
+    Some([a, b, c, d, e])
 }
 
 impl CountedBytes {
@@ -212,7 +212,7 @@ impl CountedBytes {
             cases: cases.len(),
             relative: each(&|schemes, k| schemes[k].bytes / schemes[0].bytes)?,
             efficiency,
-            to_rows_of_b: mean(&|[.., rows_of_b, _, cheapest]| cheapest.bytes / rows_of_b.bytes)?,
+            to_rows_of_b: mean(&|[_, _, rows_of_b, _, cheapest]| cheapest.bytes / rows_of_b.bytes)?,
             imbalance: mean(&|[.., cheapest]| cheapest.imbalance)?,
             communication_imbalance: mean(&|[.., cheapest]| cheapest.communication_imbalance)?,
         })
