@@ -47,3 +47,8 @@ def word(name: str, value: Any, examples: str) -> str:
 def semiring(value: Any) -> str:
     """The name of a semiring; which there are the library knows."""
     return word("semiring", value, '"plus_times" or "min_plus"')
+
+
+def copies(value: Any) -> str:
+    """A number of copies, or "auto", as the library takes it."""
+    return "auto" if isinstance(value, str) and value == "auto" else str(count("copies", value, 1))

@@ -123,7 +123,8 @@ impl<T: DistScalar> Engine<T> {
                 };
                 let Operands { values, b, c, before } = operands;
                 if let Some(before) = before {
-                    c.data_mut().copy_from(before.data(), device.stream())?;
+                    let copied = c.data_mut().copy_from(before.data(), device.stream());
+                    a.pattern().ranks().together(copied)?;
                 }
                 Ok(plan.execute(&*values, b, c, scale)?)
             }

@@ -7,7 +7,7 @@ use gustav::cuda::CudaDevice;
 use gustav::{Chooser, Error, Layout, Scalar};
 use gustav_mpi::{Device, DistDense, Gpu, Options, Partition, Ranks, Replicated};
 
-use super::Ranked;
+use super::{Copies, Ranked};
 use super::engine::Location;
 use crate::args::{AlgorithmArg, Choice, Printing};
 use crate::failure::{ERROR, Failure, Outcome, Result};
@@ -53,7 +53,7 @@ pub fn run(
         Err(failure) => failure,
     };
     // Of these, the others may not know.
-    if let Failure::Library(Error::Communication { .. } | Error::Device { .. }) = failure {
+    if let Failure::Library(Error::Communication { .. }) = failure {
         failure.report();
         // The others may wait for this rank.
         job.ranks.communicator().abort(i32::from(ERROR));
@@ -133,7 +133,10 @@ impl Job {
         let Some(name) = choice.device.strip_prefix("cuda") else {
             let (device, threads) = self.device(choice, ranked)?;
             let location = match ranked.copies {
-                Some(copies) => Location::Team(Replicated::new(device, copies)),
+                Some(Copies::Number(copies)) => {
+                    Location::Team(Replicated::new(device, copies))
+                }
+                Some(Copies::Automatic) => Location::Team(Replicated::automatic(device)),
                 None => Location::Cpu(device),
             };
             return Ok((location, threads));

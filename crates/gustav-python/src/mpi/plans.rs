@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use gustav::{DType, Error, Index, Layout, Problem, with_scalar};
 use gustav_mpi::{
-    Communication, Device, DistScalar, Explanation, Options, SddmmCall, SddmmPlan, SpgemmPlan,
-    SpmmPlan,
+    Communication, Device, DistScalar, Explanation, Options, Replicated, ReplicatedSpmmPlan,
+    SddmmCall, SddmmPlan, SpgemmPlan, SpmmPlan,
 };
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -52,10 +52,31 @@ trait AnySpmm: Send {
     fn execute(&mut self, arrays: [Array; 3], factors: Factors) -> Result<(), Fault>;
 }
 
-impl<T: DistScalar> AnySpmm for SpmmPlan<T> {
-    fn execute(&mut self, [values, b, mut out]: [Array; 3], factors: Factors) -> Result<(), Fault> {
-        let (values, b) = (values.slice::<T>()?, b.dense::<T>()?);
-        Ok(self.execute(values, b, out.dense_mut::<T>()?, factors.scale::<T::Accum>())?)
+macro_rules! any_spmm {
+    ($plan:ident) => {
+        impl<T: DistScalar> AnySpmm for $plan<T> {
+            fn execute(
+                &mut self,
+                [values, b, mut out]: [Array; 3],
+                factors: Factors,
+            ) -> Result<(), Fault> {
+                let (values, b) = (values.slice::<T>()?, b.dense::<T>()?);
+                Ok(self.execute(values, b, out.dense_mut::<T>()?, factors.scale::<T::Accum>())?)
+            }
+        }
+    };
+}
+
+any_spmm!(SpmmPlan);
+any_spmm!(ReplicatedSpmmPlan);
+
+/// Ranks of a team: 1 without copies, `None` for the number that sends the fewest bytes.
+fn copies(text: &str) -> PyResult<Option<usize>> {
+    match text {
+        "auto" => Ok(None),
+        number => number.parse().map(Some).map_err(|_| {
+            PyValueError::new_err(format!("copies: {text:?} is not a number of ranks, nor \"auto\""))
+        }),
     }
 }
 
@@ -109,18 +130,32 @@ impl DistSpmmPlan {
         deterministic: bool,
         threads: Option<usize>,
         communication: &str,
+        copies_text: &str,
     ) -> PyResult<Self> {
         let pattern = pattern.get().inner.clone();
         let parsed = || {
             let dtype = Element::named(dtype).value("dtype")?;
-            Ok::<_, PyErr>((dtype, semiring(semiring_name)?, device(threads, communication)?))
+            let copies = copies(copies_text)?;
+            let device = device(threads, communication)?;
+            Ok::<_, PyErr>((dtype, semiring(semiring_name)?, device, copies))
         };
-        let (dtype, semiring, device) = reported(with_dist!(&pattern, |p| p.ranks()), parsed())?;
+        let ranks = with_dist!(&pattern, |p| p.ranks());
+        let (dtype, semiring, device, copies) = reported(ranks, parsed())?;
         let made = with_scalar!(dtype, |T| detached(py, || {
             with_dist!(&pattern, |p| {
                 let problem = p.spmm(columns).problem.calls(calls).transpose_a(transpose);
                 let problem = problem.semiring(semiring).deterministic(deterministic);
-                let plan = SpmmPlan::<T>::new(p, &problem, &device)?;
+                if copies == Some(1) {
+                    let plan = SpmmPlan::<T>::new(p, &problem, &device)?;
+                    let explanation = plan.explain().clone();
+                    let plan: Box<dyn AnySpmm> = Box::new(plan);
+                    return Ok((plan, explanation));
+                }
+                let device = match copies {
+                    Some(copies) => Replicated::new(device, copies),
+                    None => Replicated::automatic(device),
+                };
+                let plan = ReplicatedSpmmPlan::<T>::new(p, &problem, &device)?;
                 let explanation = plan.explain().clone();
                 let plan: Box<dyn AnySpmm> = Box::new(plan);
                 Ok((plan, explanation))
