@@ -216,13 +216,25 @@ fn lines(layout: Layout, rows: usize, columns: usize) -> (usize, usize) {
     }
 }
 
+/// The elements of a matrix of one column that are neighbours in memory.
+fn contiguous_column<'v, T: Scalar>(b: &'v DenseView<'_, T>) -> Option<&'v [T]> {
+    let is_contiguous = b.layout() == Layout::ColumnMajor || b.leading_dimension() == 1;
+    b.as_slice().filter(|_| b.ncols() == 1 && is_contiguous)
+}
+
 /// Copies rows `rows` of `b` to `to`, one after another.
 pub fn pack<T: Scalar>(b: &DenseView<'_, T>, rows: &[u32], to: &mut [T]) {
     let n = b.ncols();
     if n == 0 {
         return;
     }
-    // A row may be a single value, and a task costs more than copying that.
+    if let Some(column) = contiguous_column(b) {
+        return parallel::chunks_mut(to, TASK, |k, to| {
+            let rows = &rows[k * TASK..][..to.len()];
+            to.iter_mut().zip(rows).for_each(|(to, row)| *to = column[*row as usize]);
+        });
+    }
+    // A row may be a few values, and a task costs more than copying those.
     let task = (TASK / n).max(1);
     parallel::chunks_mut(to, task * n, |k, to| {
         for (to, row) in to.chunks_exact_mut(n).zip(&rows[k * task..]) {

@@ -112,7 +112,7 @@ pub fn read_ranks(path: &Path) -> Result<RankRecords> {
 impl RankRecords {
     fn parse(text: &str) -> Result<Self> {
         let speeds = Csv::parse(text, "records of ranks", "bench/mpi_speed.py");
-        if speeds.has("petsc_ms") {
+        if speeds.has("petsc_bytes") {
             return Ok(RankRecords { speeds: Speed::all(&speeds)?, ..Self::default() });
         }
         let volumes = Csv::parse(text, "records of ranks", "bench/mpi_volumes.py");

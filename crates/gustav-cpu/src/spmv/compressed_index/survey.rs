@@ -18,17 +18,6 @@ pub(super) struct Limits {
     pub(super) loads: bool,
 }
 
-impl Limits {
-    /// A vector of entries: a gather takes about a cycle per lane, or two.
-    fn gather(&self) -> usize {
-        if self.loads { 2 * self.width + 2 } else { self.width + 2 }
-    }
-
-    fn flat(&self) -> usize {
-        self.gather() + 18
-    }
-}
-
 /// Most rows of a segment other than a shift: bounds the array of sums of [`Walk::Flat`].
 pub(super) const ROWS: usize = 512;
 const NARROW: usize = 1 << 16;
@@ -46,14 +35,21 @@ impl Cost {
     const SLICE: usize = 20;
     /// Counting how many rows are alike.
     const ALIKE: usize = 12;
-    /// A row of single loads, and each of its entries.
+    /// A vector of entries: a gather takes about a cycle per lane.
+    const fn gather(width: usize) -> usize {
+        width + 2
+    }
+    /// A row of single loads, and each of its entries; measured on one machine with slow gathers.
     const LOADS: usize = 3;
     const LOAD: usize = 1;
     /// A row of another length than the one before: the processor does not predict its end.
-    const LENGTH: usize = 12;
+    const LENGTH: usize = 15;
     /// Transposing a vector of values: a register holds fewer columns when it has fewer lanes.
     const fn transpose(width: usize) -> usize {
         48 / width
+    }
+    const fn flat(width: usize) -> usize {
+        Self::gather(width) + 18
     }
 }
 
@@ -147,7 +143,7 @@ fn walk<O: Index>(a: &Pattern<'_, O>, rows: Range<usize>, limits: Limits) -> (Wa
     let (mut by_row, mut by_loads, mut together, mut alike) = (0, 0, 0, 0);
     for row in rows.clone() {
         let own = Cost::ROW + vectors(row) * 2;
-        let gathers = vectors(row) * limits.gather();
+        let gathers = vectors(row) * Cost::gather(limits.width);
         by_row += own + gathers;
         let follows = row > rows.start && a.row_len(row - 1) == a.row_len(row);
         by_loads += Cost::LOADS + a.row_len(row) * Cost::LOAD;
@@ -158,7 +154,7 @@ fn walk<O: Index>(a: &Pattern<'_, O>, rows: Range<usize>, limits: Limits) -> (Wa
         together += own + if alike == 0 { gathers + Cost::ALIKE } else { 0 };
     }
     let nnz = a.entries(&rows).len();
-    let flat = nnz.div_ceil(limits.width) * limits.flat() + rows.len();
+    let flat = nnz.div_ceil(limits.width) * Cost::flat(limits.width) + rows.len();
     let options = [
         (true, by_row, Walk::Rows),
         (limits.loads, by_loads, Walk::Loads),
@@ -181,7 +177,8 @@ fn slices<O: Index>(a: &Pattern<'_, O>, rows: Range<usize>, limits: Limits) -> O
     let Limits { width, masks, .. } = limits;
     let lengths = slice_lengths(a, &rows, width);
     let vectors: usize = lengths.clone().sum();
-    let cost = vectors * (limits.gather() + Cost::transpose(width)) + lengths.len() * Cost::SLICE;
+    let cost =
+        vectors * (Cost::gather(width) + Cost::transpose(width)) + lengths.len() * Cost::SLICE;
     (masks && !a.entries(&rows).is_empty()).then_some(Slices { codes: vectors * width, cost })
 }
 
