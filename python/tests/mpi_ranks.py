@@ -70,6 +70,10 @@ def products():
         assert (plan.sent_bytes == 0) == (SIZE == 1)
         assert "sent" in plan.explain()
         assert np.array_equal(whole(plan.execute(2 * local.data, mine(x, columns))), 2 * (a @ x))
+        for copies in (SIZE, "auto"):
+            plan = gm.plan_spmm(local, 6, copies=copies)
+            assert np.array_equal(whole(plan.execute(local.data, mine(x, columns))), a @ x)
+        assert "which sends the fewest bytes" in plan.explain()
 
 
 def communicators():
@@ -154,6 +158,7 @@ def errors():
         (lambda: gm.plan_spmm(a, 4, threads=-1 if wrong else 1), "threads: -1 is not valid"),
         (lambda: gm.plan_spmm(a, 4, transpose="no" if wrong else False), "transpose: 'no' is not taken"),
         (lambda: gm.plan_spmm(a, 4, communication=None if wrong else "cheapest"), "communication: None is not taken"),
+        (lambda: gm.plan_spmm(a, 4, copies=0 if wrong else 1), "copies: 0 is not valid"),
         (lambda: gm.plan_sddmm(a, None if wrong else 4), "depth: None is not taken"),
         (lambda: gm.spmm(a, right, semiring=[] if wrong else "plus_times"), r"semiring: \[\] is not taken"),
         (lambda: gm.spmm(a.pattern if wrong else a, right), "a: DistPattern is not taken"),

@@ -33,7 +33,7 @@ pub struct Block {
     pub there: Part,
 }
 
-/// What a block is made of: what has to travel for it follows from these numbers.
+/// What a block is made of: what has to be sent for it follows from these numbers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Rows with a nonzero.
@@ -92,7 +92,7 @@ impl Blocks {
         let counts = count_by_owner(pattern, rows.clone(), columns)?;
         let mut own = Part::with_capacity(rows.len(), counts[rank])?;
         let mut row_now = 0;
-        let others = Foreign::new(
+        let others = RemoteNonzeros::new(
             pattern,
             rows.clone(),
             columns,
@@ -141,7 +141,7 @@ pub fn count<I: Index, O: Index>(
     let own = counts[rank];
     let counts = (rank, counts);
     let entry = |row, column, _| (row, column);
-    let others = Foreign::new(pattern, rows, columns, counts, entry, |_, _, _| {})?;
+    let others = RemoteNonzeros::new(pattern, rows, columns, counts, entry, |_, _, _| {})?;
     let blocks: Vec<(usize, &[(u32, u32)])> = others.each().collect();
     let counted = parallel::map(blocks.len(), |k| {
         let (peer, entries) = blocks[k];
@@ -185,12 +185,12 @@ fn count_by_owner<I: Index, O: Index>(
 }
 
 /// Nonzeros of a rank whose columns others have: rank by rank, in the order of the rows.
-struct Foreign<E> {
+struct RemoteNonzeros<E> {
     entries: Vec<E>,
     ends: Vec<usize>,
 }
 
-impl<E: Copy + Default> Foreign<E> {
+impl<E: Copy + Default> RemoteNonzeros<E> {
     /// Sorts the nonzeros of `rows` whose columns `rank` does not have, as `entry` describes them; `own` is called with
     /// row, column and position of the others. `counts` are those of [`count_by_owner`].
     fn new<I: Index, O: Index>(
@@ -204,9 +204,9 @@ impl<E: Copy + Default> Foreign<E> {
         counts[rank] = 0;
         let mut ends = vec![0; counts.len() + 1];
         counts.iter().enumerate().for_each(|(q, count)| ends[q + 1] = ends[q] + count);
-        let foreign = ends[counts.len()];
-        let mut entries = try_vec::<E>(foreign, "nonzeros of other ranks")?;
-        entries.resize(foreign, E::default());
+        let remote = ends[counts.len()];
+        let mut entries = try_vec::<E>(remote, "nonzeros of other ranks")?;
+        entries.resize(remote, E::default());
         let mut at = ends.clone();
         each_owned(pattern, rows, columns, |owner, row, column, position| {
             if owner == rank {
@@ -216,7 +216,7 @@ impl<E: Copy + Default> Foreign<E> {
                 at[owner] += 1;
             }
         });
-        Ok(Foreign { entries, ends })
+        Ok(RemoteNonzeros { entries, ends })
     }
 
     /// Ranks that have columns of some, and these.

@@ -2,7 +2,7 @@
 
 use gustav_core::Result;
 
-/// A message under way, as its communicator numbers it.
+/// A message in flight, as its communicator numbers it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Request(pub usize);
 
@@ -107,18 +107,18 @@ pub unsafe trait Communicator: Send + Sync {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[repr(i32)]
 pub enum Tag {
-    /// What a plan tells another rank once.
+    /// Descriptions that ranks exchange when a plan is made.
     Plan = 1,
     /// Operands: rows of dense matrices and values.
     Operands = 2,
     /// Partial rows of a result.
     Partial = 3,
-    /// Operands that are to be passed on to ranks of the same host.
-    Relayed = 4,
-    /// Operands that are passed on.
-    PassedOn = 5,
+    /// Operands that are to be forwarded to ranks of the same host.
+    ToRelay = 4,
+    /// Operands that are forwarded.
+    Forwarded = 5,
     /// Values that another rank of a team multiplies.
     Values = 6,
-    /// Rows of sums that come back for them.
+    /// Rows of sums that are sent back for them.
     Sums = 7,
 }

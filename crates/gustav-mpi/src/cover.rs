@@ -1,4 +1,4 @@
-//! What has to travel for a block: the cheapest vertex cover of its bipartite graph.
+//! What has to be sent for a block: the cheapest vertex cover of its bipartite graph.
 //!
 //! The nonzeros of a block connect rows and columns. Every nonzero is multiplied on one of two ranks: where the rows
 //! are, which needs the row of B of its column, or where the columns are, which sends a partial row of C. So every
@@ -154,7 +154,7 @@ impl Network {
         }
     }
 
-    /// The edges of a row, or of a column behind the rows.
+    /// The edges of a row, or of a column after the rows.
     fn edges_of(&self, node: usize) -> impl Iterator<Item = usize> {
         let (by_row, range) = match node.checked_sub(self.rows) {
             None => (true, self.row_offsets[node]..self.row_offsets[node + 1]),
@@ -246,7 +246,7 @@ impl Network {
 
     /// An edge from `node` to the next level, and its other end.
     fn step(&mut self, node: usize) -> Option<(usize, usize)> {
-        let wanted = self.level[node].checked_add(1)?;
+        let next = self.level[node].checked_add(1)?;
         loop {
             let k = self.next[node];
             let (edge, to, open) = match node.checked_sub(self.rows) {
@@ -264,7 +264,7 @@ impl Network {
                     (edge, self.edge_rows[edge] as usize, self.flow[edge] > 0)
                 }
             };
-            if open && self.level[to] == wanted {
+            if open && self.level[to] == next {
                 return Some((edge, to));
             }
             self.next[node] += 1;

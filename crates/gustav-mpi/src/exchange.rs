@@ -1,4 +1,4 @@
-//! Messages between this rank and others, whose buffers live as long as they are under way.
+//! Messages between this rank and others, whose buffers live as long as they are in flight.
 
 use std::any::Any;
 use std::ops::Range;
@@ -14,33 +14,35 @@ struct Message {
     peer: usize,
     tag: Tag,
     memory: Memory,
-    /// Parts of it that are under way, or yet to be sent; `None` before it is started.
+    /// Number of its chunks that are in flight or not yet sent; `None` before it is started.
     open: Option<usize>,
+    /// Bytes, from the first on, whose chunks were sent in this execution; of outgoing messages.
+    sent: usize,
 }
 
 /// Where the bytes of a message are.
 enum Memory {
     Own(Buffer<u8>),
-    Lent(Lent),
+    External(External),
 }
 
 /// Bytes of a message in memory of another kind, such as that of a device.
-pub struct Lent {
+pub struct External {
     /// The first byte, aligned for every type of values.
     pub first: *mut u8,
     /// Their number.
     pub len: usize,
     /// Whether they are in memory of the host.
     pub host: bool,
-    /// What keeps them.
-    pub _holder: Box<dyn Any + Send>,
+    /// Their owner.
+    pub _owner: Box<dyn Any + Send>,
 }
 
 // SAFETY: the bytes are the exchange's as long as the holder is there, which may be sent.
-unsafe impl Send for Lent {}
+unsafe impl Send for External {}
 
-/// A part of a message that is under way.
-struct Part {
+/// A chunk of a message that is in flight.
+struct Chunk {
     /// The message: incoming ones first.
     message: usize,
     range: Range<usize>,
@@ -48,14 +50,14 @@ struct Part {
 
 /// Messages to and from other ranks. Buffers are allocated once.
 ///
-/// A message longer than a limit goes in several parts, which is the same on all ranks.
+/// A message longer than a limit goes in several chunks, which is the same on all ranks.
 pub struct Exchange {
     limit: usize,
     incoming: Vec<Message>,
     outgoing: Vec<Message>,
-    /// What is under way.
+    /// What is in flight.
     requests: Vec<Request>,
-    parts: Vec<Part>,
+    chunks: Vec<Chunk>,
 }
 
 impl Default for Exchange {
@@ -65,38 +67,38 @@ impl Default for Exchange {
             incoming: Vec::new(),
             outgoing: Vec::new(),
             requests: Vec::new(),
-            parts: Vec::new(),
+            chunks: Vec::new(),
         }
     }
 }
 
 impl Exchange {
-    /// One whose messages go in parts of at most `limit` bytes, or of what the communicator allows.
+    /// One whose messages go in chunks of at most `limit` bytes, or of what the communicator allows.
     pub fn with_limit(limit: usize) -> Self {
         let mut exchange = Self::default();
         exchange.limit = limit;
         exchange
     }
 
-    /// Has a message in other memory than the one that was allocated for it: that of the same number from `lend`, which
-    /// gets the number of its bytes.
+    /// Replaces the memory of every message by what `external` returns for it, given whether it is incoming, its number and
+    /// the number of its bytes.
     ///
     /// # Safety
     /// There are as many initialised bytes, which nobody else touches but between executions, or as a message that is
     /// complete, or before it is sent.
     ///
     /// # Errors
-    /// Those of `lend`.
-    pub unsafe fn lend(
+    /// Those of `external`.
+    pub unsafe fn use_external(
         &mut self,
-        mut lend: impl FnMut(bool, usize, usize) -> Result<Lent>,
+        mut external: impl FnMut(bool, usize, usize) -> Result<External>,
     ) -> Result<()> {
         let incoming = self.incoming.iter_mut().enumerate().map(|(number, m)| (true, number, m));
         let outgoing = self.outgoing.iter_mut().enumerate().map(|(number, m)| (false, number, m));
-        for (comes, number, message) in incoming.chain(outgoing) {
-            let lent = lend(comes, number, message.memory.len())?;
-            assert_eq!(lent.len, message.memory.len(), "bytes of the message");
-            message.memory = Memory::Lent(lent);
+        for (is_incoming, number, message) in incoming.chain(outgoing) {
+            let external = external(is_incoming, number, message.memory.len())?;
+            assert_eq!(external.len, message.memory.len(), "bytes of the message");
+            message.memory = Memory::External(external);
         }
         Ok(())
     }
@@ -124,7 +126,7 @@ impl Exchange {
         self.incoming.iter().chain(&self.outgoing).map(|m| m.memory.len()).sum()
     }
 
-    /// Refuses to begin anew while something is under way, which it is only after an error.
+    /// Refuses to begin again while something is in flight, which it is only after an error.
     ///
     /// # Errors
     /// [`Error::Communication`] of `rank`.
@@ -163,8 +165,8 @@ impl Exchange {
         incoming: Option<usize>,
         outgoing: usize,
     ) -> (&[T], &mut [U]) {
-        let come = incoming.map_or(&[][..], |number| self.incoming[number].values());
-        (come, self.outgoing[outgoing].values_mut())
+        let received = incoming.map_or(&[][..], |number| self.incoming[number].values());
+        (received, self.outgoing[outgoing].values_mut())
     }
 
     /// Starts to receive all incoming messages.
@@ -173,28 +175,33 @@ impl Exchange {
     /// As all calls of a [`Communicator`].
     pub fn receive(&mut self, communicator: &dyn Communicator) -> Result<()> {
         let limit = self.limit.min(communicator.message_limit());
+        self.outgoing.iter_mut().for_each(|message| message.sent = 0);
         for (number, message) in self.incoming.iter_mut().enumerate() {
             message.open = Some(0);
-            for range in parts(message.memory.len(), limit) {
-                let bytes = message.memory.part(&range);
+            for range in chunks(message.memory.len(), limit) {
+                let bytes = message.memory.chunk(&range);
                 // SAFETY: the memory is read and dropped only when `open` is 0, and `Drop` leaks it otherwise.
                 let request =
                     unsafe { communicator.start_receive(bytes, message.peer, message.tag)? };
                 message.open = message.open.map(|open| open + 1);
                 self.requests.push(request);
-                self.parts.push(Part { message: number, range });
+                self.chunks.push(Chunk { message: number, range });
             }
         }
         Ok(())
     }
 
-    /// The values of a part of an outgoing message that is to be sent, and how many are before them.
-    pub fn outgoing_part<T>(&mut self, number: usize, range: &Range<usize>) -> (*mut [T], usize) {
+    /// The values of a chunk of an outgoing message that is to be sent, and how many are before them.
+    pub fn outgoing_chunk<T>(&mut self, number: usize, range: &Range<usize>) -> (*mut [T], usize) {
         values_of(&mut self.outgoing[number].memory, range)
     }
 
-    /// The values of a part of an incoming message that has come, and how many are before them.
-    pub fn incoming_part<T>(&mut self, number: usize, range: &Range<usize>) -> (*const [T], usize) {
+    /// The values of a chunk of an incoming message that has arrived, and how many are before them.
+    pub fn incoming_chunk<T>(
+        &mut self,
+        number: usize,
+        range: &Range<usize>,
+    ) -> (*const [T], usize) {
         let (values, first) = values_of(&mut self.incoming[number].memory, range);
         (values.cast_const(), first)
     }
@@ -209,44 +216,72 @@ impl Exchange {
     /// # Errors
     /// As all calls of a [`Communicator`].
     pub fn send(&mut self, communicator: &dyn Communicator, number: usize) -> Result<()> {
-        self.send_parts(communicator, number)
-            .try_for_each(|range| self.send_part(communicator, number, range))
+        self.send_chunks(communicator, number)
+            .try_for_each(|range| self.send_chunk(communicator, number, range))
     }
 
-    /// The parts in which an outgoing message goes, as ranges of its bytes. It is under way until all were sent.
-    pub fn send_parts(
+    /// The chunks in which an outgoing message goes, as ranges of its bytes. It is in flight until all were sent.
+    pub fn send_chunks(
         &mut self,
         communicator: &dyn Communicator,
         number: usize,
     ) -> impl Iterator<Item = Range<usize>> + use<> {
         let limit = self.limit.min(communicator.message_limit());
         let message = &mut self.outgoing[number];
-        let parts = parts(message.memory.len(), limit);
-        message.open = Some(parts.clone().count());
-        parts
+        let chunks = chunks(message.memory.len(), limit);
+        message.open = Some(chunks.clone().count());
+        chunks
     }
 
-    /// Starts to send a part of an outgoing message.
+    /// Starts to send a chunk of an outgoing message.
     ///
     /// # Errors
     /// As all calls of a [`Communicator`].
-    pub fn send_part(
+    pub fn send_chunk(
         &mut self,
         communicator: &dyn Communicator,
         number: usize,
         range: Range<usize>,
     ) -> Result<()> {
         let message = &mut self.outgoing[number];
-        let bytes = message.memory.part(&range);
+        let bytes = message.memory.chunk(&range);
         // SAFETY: the memory is written and dropped only when `open` is 0, and `Drop` leaks it otherwise.
         let request = unsafe { communicator.start_send(bytes, message.peer, message.tag)? };
+        message.sent = range.end;
         self.requests.push(request);
-        self.parts.push(Part { message: self.incoming.len() + number, range });
+        self.chunks.push(Chunk { message: self.incoming.len() + number, range });
         Ok(())
     }
 
-    /// Waits until something is done, and returns the incoming message of which a part has come, if one has.
-    fn progress(&mut self, communicator: &dyn Communicator) -> Result<Option<Came>> {
+    /// `result` of an execution that began with [`Exchange::receive`]. After an error other than of communication it
+    /// sends what this rank has not sent yet, with whatever contents, and receives everything, so that no rank waits for
+    /// this one; the others learn of the error in an agreement that follows.
+    ///
+    /// # Errors
+    /// That of `result`, and as all calls of a [`Communicator`].
+    pub fn complete<R>(&mut self, communicator: &dyn Communicator, result: Result<R>) -> Result<R> {
+        match &result {
+            Ok(_) => return result,
+            Err(e) if matches!(e.kind(), Error::Communication { .. }) => return result,
+            Err(_) => {}
+        }
+        for number in 0..self.outgoing.len() {
+            let sent = self.outgoing[number].sent;
+            let limit = self.limit.min(communicator.message_limit());
+            let chunks = chunks(self.outgoing[number].memory.len(), limit);
+            if sent == 0 {
+                self.outgoing[number].open = Some(chunks.clone().count());
+            }
+            for range in chunks.filter(|range| range.start >= sent) {
+                self.send_chunk(communicator, number, range)?;
+            }
+        }
+        self.finish(communicator)?;
+        result
+    }
+
+    /// Waits until something is done, and returns the incoming message of which a chunk has arrived, if one has.
+    fn progress(&mut self, communicator: &dyn Communicator) -> Result<Option<Arrived>> {
         // SAFETY: they were started here, on the communicator of all calls, and are removed once they are done.
         let at = unsafe { communicator.wait_any(&self.requests) }?;
         if at >= self.requests.len() {
@@ -257,9 +292,9 @@ impl Exchange {
                 reason: format!("request {at} of {} is said to be done", self.requests.len()),
             });
         }
-        // Order is kept for nothing: positions are the communicator's answer to this list.
+        // Order does not matter: positions are the communicator's answer to this list.
         self.requests.swap_remove(at);
-        let Part { message: number, range } = self.parts.swap_remove(at);
+        let Chunk { message: number, range } = self.chunks.swap_remove(at);
         let first = self.incoming.len();
         let message = match number.checked_sub(first) {
             None => &mut self.incoming[number],
@@ -267,17 +302,17 @@ impl Exchange {
         };
         message.open = message.open.map(|open| open - 1);
         let complete = message.open == Some(0);
-        Ok((number < first).then_some(Came { number, range, complete }))
+        Ok((number < first).then_some(Arrived { number, range, complete }))
     }
 
-    /// Waits until a part of an incoming message has come.
+    /// Waits until a chunk of an incoming message has arrived.
     ///
     /// # Errors
     /// As all calls of a [`Communicator`].
-    pub fn next_part(&mut self, communicator: &dyn Communicator) -> Result<Came> {
+    pub fn next_chunk(&mut self, communicator: &dyn Communicator) -> Result<Arrived> {
         loop {
-            if let Some(came) = self.progress(communicator)? {
-                return Ok(came);
+            if let Some(arrived) = self.progress(communicator)? {
+                return Ok(arrived);
             }
         }
     }
@@ -288,7 +323,7 @@ impl Exchange {
     /// As all calls of a [`Communicator`].
     pub fn next(&mut self, communicator: &dyn Communicator) -> Result<usize> {
         loop {
-            if let Some(Came { number, complete: true, .. }) = self.progress(communicator)? {
+            if let Some(Arrived { number, complete: true, .. }) = self.progress(communicator)? {
                 return Ok(number);
             }
         }
@@ -322,8 +357,8 @@ impl Exchange {
     }
 }
 
-/// A part of an incoming message that has come.
-pub struct Came {
+/// A chunk of an incoming message that has arrived.
+pub struct Arrived {
     /// The message.
     pub number: usize,
     /// The bytes of it.
@@ -336,13 +371,13 @@ pub struct Came {
 fn values_of<T>(memory: &mut Memory, range: &Range<usize>) -> (*mut [T], usize) {
     let size = size_of::<T>();
     let whole = range.start.is_multiple_of(size) && range.end.is_multiple_of(size);
-    assert!(whole, "parts are of whole values");
-    let first = memory.part(range).cast::<T>();
+    assert!(whole, "chunks are of whole values");
+    let first = memory.chunk(range).cast::<T>();
     (std::ptr::slice_from_raw_parts_mut(first, range.len() / size), range.start / size)
 }
 
-/// The parts of a message of `len` bytes.
-fn parts(len: usize, limit: usize) -> impl Iterator<Item = Range<usize>> + Clone {
+/// The chunks of a message of `len` bytes.
+fn chunks(len: usize, limit: usize) -> impl Iterator<Item = Range<usize>> + Clone {
     (0..len).step_by(limit.max(1)).map(move |first| first..len.min(first.saturating_add(limit)))
 }
 
@@ -350,16 +385,16 @@ impl Memory {
     fn len(&self) -> usize {
         match self {
             Memory::Own(bytes) => bytes.len(),
-            Memory::Lent(lent) => lent.len,
+            Memory::External(external) => external.len,
         }
     }
 
-    fn part(&mut self, range: &Range<usize>) -> *mut [u8] {
+    fn chunk(&mut self, range: &Range<usize>) -> *mut [u8] {
         match self {
             Memory::Own(bytes) => &raw mut bytes[range.clone()],
-            Memory::Lent(lent) => {
-                assert!(range.end <= lent.len, "bytes of the message");
-                let first = lent.first.wrapping_add(range.start);
+            Memory::External(external) => {
+                assert!(range.end <= external.len, "bytes of the message");
+                let first = external.first.wrapping_add(range.start);
                 std::ptr::slice_from_raw_parts_mut(first, range.len())
             }
         }
@@ -368,10 +403,10 @@ impl Memory {
     fn bytes(&self) -> &[u8] {
         match self {
             Memory::Own(bytes) => bytes,
-            Memory::Lent(lent) => {
-                assert!(lent.host, "the message is in memory of the host");
+            Memory::External(external) => {
+                assert!(external.host, "the message is in memory of the host");
                 // SAFETY: initialised, as promised, and written by nobody while they are borrowed.
-                unsafe { std::slice::from_raw_parts(lent.first, lent.len) }
+                unsafe { std::slice::from_raw_parts(external.first, external.len) }
             }
         }
     }
@@ -379,10 +414,10 @@ impl Memory {
     fn bytes_mut(&mut self) -> &mut [u8] {
         match self {
             Memory::Own(bytes) => bytes,
-            Memory::Lent(lent) => {
-                assert!(lent.host, "the message is in memory of the host");
+            Memory::External(external) => {
+                assert!(external.host, "the message is in memory of the host");
                 // SAFETY: as above, and read by nobody.
-                unsafe { std::slice::from_raw_parts_mut(lent.first, lent.len) }
+                unsafe { std::slice::from_raw_parts_mut(external.first, external.len) }
             }
         }
     }
@@ -392,10 +427,10 @@ impl Message {
     fn new<T>(peer: usize, tag: Tag, len: usize) -> Result<Self> {
         let bytes = len.saturating_mul(size_of::<T>());
         let memory = Memory::Own(Buffer::zeroed(bytes, "messages")?);
-        Ok(Message { peer, tag, memory, open: None })
+        Ok(Message { peer, tag, memory, open: None, sent: 0 })
     }
 
-    /// The values of a message that has come.
+    /// The values of a message that has arrived.
     fn values<T: bytemuck::Pod>(&self) -> &[T] {
         assert_eq!(self.open, Some(0), "the message is under way");
         match self.memory.len() {

@@ -1,11 +1,11 @@
-//! What a plan over ranks says of itself.
+//! The explanation of a plan over ranks.
 
 use std::fmt::Display;
 
 use gustav_core::{Operation, Problem};
 use gustav_plan::Choice;
 
-use crate::{Communication, Ordered, Volume};
+use crate::{Communication, Copies, Ordered, Volume};
 
 /// What is computed, what ranks send, and how work is balanced. Printed, it is a few lines of text.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,6 +20,8 @@ pub struct Explanation {
     pub volume: Volume,
     /// The order that the rows were brought into, if they were.
     pub order: Option<Ordered>,
+    /// How the number of copies was chosen, where there may be several.
+    pub copies: Option<Copies>,
     /// Algorithm and reason for most of what this rank multiplies.
     pub choice: Choice<()>,
     /// Bytes that the plan holds on this rank.
@@ -31,7 +33,7 @@ pub(crate) fn unconfigured<C>(choice: &Choice<C>) -> Choice<()> {
     Choice { algorithm: choice.algorithm, config: (), reason: choice.reason.clone() }
 }
 
-/// What the expected share of communication is computed with: one rank's, as if all communicate at once and nothing is
+/// What the expected fraction of communication is computed with: one rank's, as if all communicate at once and nothing is
 /// overlapped.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rates {
@@ -64,7 +66,7 @@ impl Display for Rates {
 }
 
 impl Explanation {
-    /// The share of communication in the time of the rank that takes longest, between 0 and 1: a multiplied nonzero
+    /// The fraction of communication in the time of the rank that takes longest, between 0 and 1: a multiplied nonzero
     /// reads its index, its value and a row of B (of SpGEMM, an element), a message takes the latency, and bytes are
     /// the larger of those sent and received.
     pub fn communication_share(&self, rates: &Rates) -> f64 {
@@ -86,8 +88,16 @@ impl Explanation {
 
 impl Display for Explanation {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Explanation { problem, ranks, communication, volume, order, choice, workspace_bytes } =
-            self;
+        let Explanation {
+            problem,
+            ranks,
+            communication,
+            volume,
+            order,
+            copies,
+            choice,
+            workspace_bytes,
+        } = self;
         writeln!(f, "problem    {problem}")?;
         writeln!(f, "ranks      {ranks}")?;
         writeln!(f, "sent       {} bytes in {} messages", volume.bytes(), volume.messages())?;
@@ -114,6 +124,9 @@ impl Display for Explanation {
             volume.imbalance(),
             volume.communication_imbalance(),
         )?;
+        if let Some(copies) = copies {
+            writeln!(f, "copies     {copies}")?;
+        }
         if let Some(Ordered { order, rows_before, rows_after }) = order {
             writeln!(
                 f,

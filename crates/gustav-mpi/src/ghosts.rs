@@ -3,16 +3,16 @@
 use gustav_core::{Index, Result};
 
 use crate::DistPattern;
+use crate::block_description::{RemoteBlock, describe};
 use crate::blocks::Blocks;
 use crate::exchange::all_to_all;
-use crate::words::{Foreign, describe};
 
 /// Which ghost rows a rank needs, and which of its rows others need.
 pub struct Ghosts {
     /// The rank's nonzeros; those in blocks of other ranks are all multiplied here, with ghost rows.
     pub blocks: Blocks,
     /// The rows of this rank that each rank needs, counted from its first.
-    pub wanted: Vec<Vec<u32>>,
+    pub requested: Vec<Vec<u32>>,
 }
 
 impl Ghosts {
@@ -39,10 +39,10 @@ impl Ghosts {
         let columns = pattern.columns().count(rank);
         let read = |(peer, words): (usize, &Vec<u32>)| match words.is_empty() {
             true => Ok(Vec::new()),
-            false => Foreign::read(words, (rank, peer), columns).map(|foreign| foreign.columns),
+            false => RemoteBlock::read(words, (rank, peer), columns).map(|remote| remote.columns),
         };
-        let wanted = words.iter().enumerate().map(read).collect::<Result<_>>();
-        Ok(Ghosts { blocks, wanted: ranks.together(wanted)? })
+        let requested = words.iter().enumerate().map(read).collect::<Result<_>>();
+        Ok(Ghosts { blocks, requested: ranks.together(requested)? })
     }
 
     /// The number of ghost rows.

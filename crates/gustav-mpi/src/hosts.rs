@@ -70,7 +70,7 @@ impl Hosts {
     }
 }
 
-/// Rows of a rank that go to one rank of another host, which passes them on to others there.
+/// Rows of a rank that go to one rank of another host, which forwards them to others there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Relay {
     /// The rank that they go to.
@@ -78,35 +78,37 @@ pub(crate) struct Relay {
     /// The rows that any rank there needs, increasing.
     pub rows: Vec<u32>,
     /// The ranks that need some, increasing, and the positions of these among `rows`.
-    pub wanted: Vec<(usize, Vec<u32>)>,
+    pub requested: Vec<(usize, Vec<u32>)>,
 }
 
 impl Relay {
-    /// The relay for rows of `from` that ranks of one other host want, each list increasing: none if no row is wanted
+    /// The relay for rows of `from` that ranks of one other host need, each list increasing: none if no row is requested
     /// twice there.
-    pub fn to_host(from: usize, wanted: &[(usize, &[u32])]) -> Option<Relay> {
-        let wanted: Vec<_> = wanted.iter().filter(|(_, rows)| !rows.is_empty()).collect();
-        let all: usize = wanted.iter().map(|(_, rows)| rows.len()).sum();
-        let mut rows: Vec<u32> = wanted.iter().flat_map(|(_, rows)| rows.iter().copied()).collect();
+    pub fn to_host(from: usize, requested: &[(usize, &[u32])]) -> Option<Relay> {
+        let requested: Vec<_> = requested.iter().filter(|(_, rows)| !rows.is_empty()).collect();
+        let all: usize = requested.iter().map(|(_, rows)| rows.len()).sum();
+        let mut rows: Vec<u32> =
+            requested.iter().flat_map(|(_, rows)| rows.iter().copied()).collect();
         rows.sort_unstable();
         rows.dedup();
         if rows.len() == all {
             return None;
         }
         // Different ranks send to different ranks there, so that all of them share the work.
-        let through = wanted[from % wanted.len()].0;
+        let through = requested[from % requested.len()].0;
         let position = |row: &u32| rows.partition_point(|r| r < row) as u32;
-        let wanted = wanted.iter().map(|(rank, of)| (*rank, of.iter().map(position).collect()));
-        Some(Relay { through, wanted: wanted.collect(), rows })
+        let requested =
+            requested.iter().map(|(rank, of)| (*rank, of.iter().map(position).collect()));
+        Some(Relay { through, requested: requested.collect(), rows })
     }
 
-    /// The relays of rank `from` for the rows that every rank wants of it.
-    pub fn of(from: usize, hosts: &Hosts, wanted: &[Vec<u32>]) -> Vec<Relay> {
+    /// The relays of rank `from` for the rows that every rank needs of it.
+    pub fn of(from: usize, hosts: &Hosts, requested: &[Vec<u32>]) -> Vec<Relay> {
         let mut by_host: BTreeMap<usize, Vec<(usize, &[u32])>> = BTreeMap::new();
-        for (rank, rows) in wanted.iter().enumerate().filter(|(q, _)| hosts.differ(*q, from)) {
+        for (rank, rows) in requested.iter().enumerate().filter(|(q, _)| hosts.differ(*q, from)) {
             by_host.entry(hosts.numbers()[rank]).or_default().push((rank, rows));
         }
-        by_host.values().filter_map(|wanted| Relay::to_host(from, wanted)).collect()
+        by_host.values().filter_map(|requested| Relay::to_host(from, requested)).collect()
     }
 }
 
@@ -121,12 +123,12 @@ mod tests {
         assert!(hosts.differ(0, 1) && !hosts.differ(0, 2) && hosts.differ(0, 6));
         assert!(hosts.have_levels() && !Hosts::apart(3).have_levels());
         assert!(!Hosts::of_consecutive(3, 3).have_levels());
-        let wanted = [vec![9], vec![1, 4, 7], vec![3], vec![4, 5], vec![], vec![2, 3]];
-        let relays = Relay::of(0, &hosts, &wanted);
+        let requested = [vec![9], vec![1, 4, 7], vec![3], vec![4, 5], vec![], vec![2, 3]];
+        let relays = Relay::of(0, &hosts, &requested);
         let [relay] = &relays[..] else { panic!("{relays:?}") };
         assert_eq!((relay.through, &relay.rows[..]), (1, &[1, 4, 5, 7][..]));
-        assert_eq!(relay.wanted, [(1, vec![0, 1, 3]), (3, vec![1, 2])]);
-        assert_eq!(Relay::of(2, &hosts, &wanted)[0].through, 1);
-        assert_eq!(Relay::of(3, &hosts, &wanted), []);
+        assert_eq!(relay.requested, [(1, vec![0, 1, 3]), (3, vec![1, 2])]);
+        assert_eq!(Relay::of(2, &hosts, &requested)[0].through, 1);
+        assert_eq!(Relay::of(3, &hosts, &requested), []);
     }
 }

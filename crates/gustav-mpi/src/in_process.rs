@@ -31,8 +31,8 @@ struct Group {
 struct State {
     /// Messages that were sent and not yet received, by sender, receiver and tag.
     mail: HashMap<(usize, usize, Tag), VecDeque<Vec<u8>>>,
-    /// What the ranks gave to the collective call under way.
-    given: BTreeMap<usize, Vec<u8>>,
+    /// What the ranks gave to the current collective call.
+    contributions: BTreeMap<usize, Vec<u8>>,
     /// All of them, while ranks read it, and how many have yet to.
     gathered: Option<(Arc<Vec<Vec<u8>>>, usize)>,
     /// Ranks that have ended.
@@ -57,7 +57,7 @@ struct Receive {
     len: usize,
 }
 
-// SAFETY: the bytes are lent to the request, whichever thread waits for it.
+// SAFETY: the bytes are borrowed by the request, whichever thread waits for it.
 unsafe impl Send for Receive {}
 
 impl InProcess {
@@ -99,9 +99,9 @@ impl InProcess {
         while state.gathered.is_some() {
             state = self.wait(state);
         }
-        state.given.insert(self.rank, mine);
-        if state.given.len() == self.group.size {
-            let all = std::mem::take(&mut state.given).into_values().collect();
+        state.contributions.insert(self.rank, mine);
+        if state.contributions.len() == self.group.size {
+            let all = std::mem::take(&mut state.contributions).into_values().collect();
             state.gathered = Some((Arc::new(all), self.group.size));
             self.group.changed.notify_all();
         }
@@ -115,7 +115,7 @@ impl InProcess {
                 }
                 return Ok(all);
             }
-            if let Some(&peer) = state.ended.iter().find(|r| !state.given.contains_key(r)) {
+            if let Some(&peer) = state.ended.iter().find(|r| !state.contributions.contains_key(r)) {
                 return Err(self.failed(action, Some(peer), "that rank has ended".into()));
             }
             state = self.wait(state);
@@ -173,12 +173,12 @@ unsafe impl Communicator for InProcess {
 
     fn all_reduce_max(&self, numbers_of_ranks: &mut [u64]) -> Result<()> {
         let all = self.gather(bytemuck::cast_slice(numbers_of_ranks).to_vec(), "all-reduce")?;
-        for (rank, given) in all.iter().enumerate() {
-            if given.len() != numbers_of_ranks.len() * 8 {
+        for (rank, contributions) in all.iter().enumerate() {
+            if contributions.len() != numbers_of_ranks.len() * 8 {
                 let reason = "the ranks give different numbers of elements".into();
                 return Err(self.failed("all-reduce", Some(rank), reason));
             }
-            for (largest, found) in numbers_of_ranks.iter_mut().zip(numbers(given)) {
+            for (largest, found) in numbers_of_ranks.iter_mut().zip(numbers(contributions)) {
                 *largest = found.max(*largest);
             }
         }
@@ -197,9 +197,9 @@ unsafe impl Communicator for InProcess {
 
     fn all_to_all(&self, to: &[u64], from: &mut [u64]) -> Result<()> {
         let all = self.gather(bytemuck::cast_slice(to).to_vec(), "all-to-all")?;
-        let from_all = all.iter().map(|given| numbers(given).nth(self.rank));
-        for (from, given) in from.iter_mut().zip(from_all) {
-            *from = given.ok_or_else(|| {
+        let from_all = all.iter().map(|contributions| numbers(contributions).nth(self.rank));
+        for (from, contributions) in from.iter_mut().zip(from_all) {
+            *from = contributions.ok_or_else(|| {
                 self.failed("all-to-all", None, "a number for every rank is needed".into())
             })?;
         }
@@ -238,7 +238,7 @@ unsafe impl Communicator for InProcess {
                 return Ok(at);
             }
             let mut state = self.state();
-            let mut came = false;
+            let mut arrived = false;
             for ((peer, tag), receives) in open.iter_mut() {
                 let Some(mail) = state.mail.get_mut(&(*peer, self.rank, *tag)) else { continue };
                 while !receives.is_empty()
@@ -249,13 +249,13 @@ unsafe impl Communicator for InProcess {
                         let reason = format!("{} bytes came, {len} were expected", message.len());
                         return Err(self.failed("receiving", Some(*peer), reason));
                     }
-                    // SAFETY: `len` bytes at `bytes` are lent to this request until it is returned.
+                    // SAFETY: `len` bytes at `bytes` are borrowed by this request until it is returned.
                     unsafe { std::ptr::copy_nonoverlapping(message.as_ptr(), bytes, len) };
                     done[request] = true;
-                    came = true;
+                    arrived = true;
                 }
             }
-            if came {
+            if arrived {
                 continue;
             }
             let mut missing = open.iter().filter(|(_, receives)| !receives.is_empty()).peekable();

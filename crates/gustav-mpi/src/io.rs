@@ -30,7 +30,7 @@ pub fn read_csr<T: Scalar, I: Index, O: Index>(
     values: Values,
 ) -> Result<DistCsr<T, I, O>> {
     let path = path.as_ref();
-    let turn = ranks.turn();
+    let lock = ranks.lock();
     let opened = SharedFile::open(path);
     let seen = match &opened {
         Ok(Some(file)) => {
@@ -48,7 +48,7 @@ pub fn read_csr<T: Scalar, I: Index, O: Index>(
         ("values of patterns", format!("{values:?}")),
     ];
     let Some(file) = ranks.agree_on(arguments, opened)? else {
-        drop(turn);
+        drop(lock);
         return read_whole(ranks, path, values);
     };
     let spread = || -> Result<_> {
@@ -62,7 +62,7 @@ pub fn read_csr<T: Scalar, I: Index, O: Index>(
         true => read_text(ranks, &file, &rows, columns.rows(), values)?,
         false => ranks.together(file.rows(rows.range(ranks.rank())))?,
     };
-    drop(turn);
+    drop(lock);
     DistCsr::new(ranks, &columns, local)
 }
 
@@ -78,9 +78,9 @@ fn read_whole<T: Scalar, I: Index, O: Index>(
             [whole.nrows(), whole.ncols()].map(|n| Partition::even(n, ranks.size()));
         Ok((whole, rows, columns))
     };
-    let turn = ranks.turn();
+    let lock = ranks.lock();
     let read = ranks.together((ranks.rank() == 0).then(read).transpose())?;
-    drop(turn);
+    drop(lock);
     DistCsr::scatter(ranks, read.as_ref().map(|(a, rows, columns)| (a, rows, columns)))
 }
 
@@ -123,7 +123,7 @@ struct Owned<T, I> {
     values: Vec<T>,
 }
 
-/// Sends entries to the ranks that have their rows; what comes is in the order of the file.
+/// Sends entries to the ranks that have their rows; what is received is in the order of the file.
 fn send_to_owners<T: Scalar, I: Index>(
     ranks: &Ranks,
     entries: Entries<T>,
@@ -160,7 +160,7 @@ fn send_to_owners<T: Scalar, I: Index>(
     })
 }
 
-/// Sends `list[ends[q]..ends[q + 1]]` to rank q; what comes, in rank order.
+/// Sends `list[ends[q]..ends[q + 1]]` to rank q; what is received, in rank order.
 pub(crate) fn send_parts<W: bytemuck::Pod>(
     ranks: &Ranks,
     ends: &[usize],
@@ -204,7 +204,7 @@ fn csr_of<T: Scalar, I: Index, O: Index>(
 }
 
 /// The matrix that `generator` gives, with rows as `rows` says and columns as `columns`: every rank makes its rows.
-/// It is that of [`Generator::build`]. R-MAT draws all edges on every rank and keeps those of its rows; the other
+/// It is that of [`Generator::build`]. R-MAT draws all edges on every rank and selects those of its rows; the other
 /// families draw their rows alone. Collective.
 ///
 /// # Errors
@@ -215,7 +215,7 @@ pub fn generate<T: Scalar, I: Index, O: Index>(
     seed: u64,
     (rows, columns): (&Partition, &Partition),
 ) -> Result<DistCsr<T, I, O>> {
-    let turn = ranks.turn();
+    let lock = ranks.lock();
     let arguments = vec![
         ("call", "generating a matrix".to_owned()),
         ("generator", generator.to_string()),
@@ -248,7 +248,7 @@ pub fn generate<T: Scalar, I: Index, O: Index>(
     let values = generator.values_of_entries::<T>(first, pattern.nnz(), seed);
     let local = values.and_then(|values| Csr::from_pattern(&pattern, values));
     let local = ranks.together(local)?;
-    drop(turn);
+    drop(lock);
     DistCsr::new(ranks, columns, local)
 }
 
@@ -266,7 +266,7 @@ pub fn write_csr<T: Scalar, I: Index, O: Index>(
 ) -> Result<()> {
     let path = path.as_ref();
     let (ranks, pattern) = (a.pattern().ranks(), a.pattern());
-    let _turn = ranks.turn();
+    let _lock = ranks.lock();
     let arguments = vec![
         ("call", "writing a matrix".to_owned()),
         ("file", path.file_name().unwrap_or_default().to_string_lossy().into_owned()),
@@ -347,7 +347,7 @@ fn write_section(
         // What was sent is received also when it cannot be written.
         let receive = || -> Result<Exchange> {
             let mut exchange = Exchange::default();
-            // Nothing is sent before there is room for it.
+            // Nothing is sent before its memory is allocated.
             ranks.together(exchange.add_incoming::<u8>(rank, Tag::Plan, len))?;
             exchange.receive(ranks.communicator())?;
             exchange.finish(ranks.communicator())?;

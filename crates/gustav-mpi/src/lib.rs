@@ -1,5 +1,6 @@
 //! Products on sparse patterns whose rows are spread over the ranks of an MPI program.
 
+mod block_description;
 mod blocks;
 mod communicator;
 mod cover;
@@ -24,7 +25,6 @@ mod spgemm;
 mod spmm;
 mod spmv;
 mod volume;
-mod words;
 
 pub use communicator::{Communicator, Request, Tag};
 pub use device::Device;
@@ -41,6 +41,8 @@ pub use partition::Partition;
 pub use ranks::Ranks;
 pub use sddmm::SddmmPlan;
 pub use spgemm::SpgemmPlan;
-pub use spmm::{Gpu, GpuSpmmPlan, Replicated, ReplicatedSpmmPlan, SpmmPlan};
+pub use spmm::{
+    Copies, CopiesCandidate, Gpu, GpuSpmmPlan, Replicated, ReplicatedSpmmPlan, SpmmPlan,
+};
 pub use spmv::SpmvPlan;
 pub use volume::{Communication, ProductShape, RankVolume, Volume};

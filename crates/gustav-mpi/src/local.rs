@@ -2,8 +2,8 @@
 
 use gustav_core::semiring::{Ops, Visit};
 use gustav_core::{
-    Arith, Buffer, DType, Dense, DenseView, DenseViewMut, Layout, Operation, Pattern, Problem,
-    Result, Scalar, Scale, Semiring, parallel,
+    Arith, Batch, Buffer, DType, Dense, DenseView, DenseViewMut, Layout, Operation, Pattern,
+    Problem, Result, Scalar, Scale, Semiring, parallel,
 };
 use gustav_cpu::{CpuScalar, Options, SpmmPlan};
 
@@ -13,7 +13,7 @@ use crate::positions::Positions;
 // Values that one task moves.
 const TASK: usize = 1 << 14;
 
-/// A scalar whose sums are multiplied as well: partial sums travel and are added in the type of sums. Every
+/// A scalar whose sums are multiplied as well: partial sums are sent and are added in the type of sums. Every
 /// [`Scalar`] is one.
 pub trait DistScalar: CpuScalar<Accum: CpuScalar> {}
 
@@ -90,7 +90,7 @@ impl<A: CpuScalar> Product<A> {
         Ok(Product { plan, positions: positions.map(Positions::new), nnz: shape.2 })
     }
 
-    /// Values that [`Product::execute`] needs room for; `widened` says that those given are not of the type of sums.
+    /// Values that [`Product::execute`] needs memory for; `widened` says that those given are not of the type of sums.
     pub fn gathered(&self, widened: bool) -> usize {
         if widened || self.positions.is_some() { self.nnz } else { 0 }
     }
@@ -136,6 +136,13 @@ impl<A: CpuScalar + Arith> Product<A> {
     }
 }
 
+/// The rows of a dense operand that one rank has, as an operand of `layout`; of a matrix of one row or one column the caller's
+/// may be the other.
+pub fn local_rows(problem: &Problem, name: &'static str, rows: usize, layout: Layout) -> Batch {
+    let (op, columns) = (problem.operation.name(), problem.columns);
+    Batch { op, name, count: 1, rows, columns, layout }
+}
+
 /// `values` under the name of their sums' type, where that is the same type.
 pub fn as_sums<T: Scalar>(values: &[T]) -> Option<&[T::Accum]> {
     (T::DTYPE == T::Accum::DTYPE).then(|| bytemuck::cast_slice(values))
@@ -163,7 +170,7 @@ pub fn view_of_sums<'v, T: Scalar>(
     Ok(copy.view())
 }
 
-/// Rows of B in the type of sums: as they are, or copied to `copy`, which has room for them.
+/// Rows of B in the type of sums: as they are, or copied to `copy`, which has their length.
 pub fn rows_of_sums<'v, T: Scalar>(rows: &'v [T], copy: &'v mut [T::Accum]) -> &'v [T::Accum] {
     if let Some(rows) = as_sums(rows) {
         return rows;
@@ -193,7 +200,7 @@ pub fn rows_mut<'v, A: Scalar>(
     assert!(rows.start <= rows.end && rows.end <= c.nrows(), "rows of the matrix");
     let (columns, layout, ld) = (c.ncols(), c.layout(), c.leading_dimension());
     let step = if layout == Layout::RowMajor { ld } else { 1 };
-    // An empty matrix may have no memory behind its first row.
+    // An empty matrix may have no memory after its first row.
     let skip = if rows.is_empty() { 0 } else { rows.start * step };
     // SAFETY: elements of `c` at its distances, borrowed for as long; the first is one of its elements.
     unsafe {
@@ -209,13 +216,25 @@ fn lines(layout: Layout, rows: usize, columns: usize) -> (usize, usize) {
     }
 }
 
+/// The elements of a matrix of one column that are neighbours in memory.
+fn contiguous_column<'v, T: Scalar>(b: &'v DenseView<'_, T>) -> Option<&'v [T]> {
+    let is_contiguous = b.layout() == Layout::ColumnMajor || b.leading_dimension() == 1;
+    b.as_slice().filter(|_| b.ncols() == 1 && is_contiguous)
+}
+
 /// Copies rows `rows` of `b` to `to`, one after another.
 pub fn pack<T: Scalar>(b: &DenseView<'_, T>, rows: &[u32], to: &mut [T]) {
     let n = b.ncols();
     if n == 0 {
         return;
     }
-    // A row may be a single value, and a task costs more than copying that.
+    if let Some(column) = contiguous_column(b) {
+        return parallel::chunks_mut(to, TASK, |k, to| {
+            let rows = &rows[k * TASK..][..to.len()];
+            to.iter_mut().zip(rows).for_each(|(to, row)| *to = column[*row as usize]);
+        });
+    }
+    // A row may be a few values, and a task costs more than copying those.
     let task = (TASK / n).max(1);
     parallel::chunks_mut(to, task * n, |k, to| {
         for (to, row) in to.chunks_exact_mut(n).zip(&rows[k * task..]) {
@@ -281,7 +300,7 @@ impl<A: Arith> Visit<A> for AddRows<'_, '_, A> {
     }
 }
 
-/// C = scale(α, sums) ⊕ scale(β, C), `sums` packed and in C's layout.
+/// C = scale(α, sums) ⊕ scale(β, C); `sums` may be of another layout than C.
 pub fn store<T: Scalar>(
     semiring: Semiring,
     (alpha, beta): (T::Accum, T::Accum),
@@ -303,21 +322,32 @@ impl<T: Scalar> Visit<T::Accum> for Store<'_, '_, T> {
     fn visit<S: Ops<T::Accum>>(self, s: S) {
         let Store { alpha, beta, sums, c } = self;
         let (reads_c, plain) = (beta != s.zero(), alpha == s.one());
+        let stored = |sum: T::Accum, before: T| {
+            let sum = if plain { sum } else { s.scale(alpha, sum) };
+            let sum = if reads_c { s.add(sum, s.scale(beta, before.to_accum())) } else { sum };
+            T::from_accum(sum)
+        };
+        if c.layout() != sums.layout() {
+            for row in 0..c.nrows() {
+                for column in 0..c.ncols() {
+                    c.set(row, column, stored(sums.get(row, column), c.get(row, column)));
+                }
+            }
+            return;
+        }
         for line in 0..lines(c.layout(), c.nrows(), c.ncols()).0 {
             for (c, sum) in c.line_mut(line).iter_mut().zip(sums.line(line)) {
-                let sum = if plain { *sum } else { s.scale(alpha, *sum) };
-                let sum = if reads_c { s.add(sum, s.scale(beta, c.to_accum())) } else { sum };
-                *c = T::from_accum(sum);
+                *c = stored(*sum, *c);
             }
         }
     }
 }
 
-/// Room for the largest of `lengths`.
+/// Memory for the largest of `lengths`.
 ///
 /// # Errors
 /// [`gustav_core::Error::OutOfMemory`].
-pub fn room<A: bytemuck::Pod>(
+pub fn largest_buffer<A: bytemuck::Pod>(
     lengths: impl Iterator<Item = usize>,
     what: &'static str,
 ) -> Result<Buffer<A>> {

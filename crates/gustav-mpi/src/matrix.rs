@@ -37,7 +37,7 @@ impl<I: Index, O: Index> DistPattern<I, O> {
         local: impl Into<Pattern<I, O>>,
     ) -> Result<Self> {
         let local = local.into();
-        let _turn = ranks.turn();
+        let _lock = ranks.lock();
         let shape = || format!("{} columns over {} ranks", local.ncols(), ranks.size());
         let fits = (columns.rows(), columns.ranks()) == (local.ncols(), ranks.size());
         let checked = fits.then_some(()).ok_or_else(|| Error::Shape {
@@ -110,7 +110,7 @@ impl<I: Index, O: Index> DistPattern<I, O> {
     /// # Errors
     /// As all calls of a [`Communicator`](crate::Communicator).
     pub fn balanced_rows(&self) -> Result<Partition> {
-        let (ranks, _turn) = (&self.ranks, self.ranks.turn());
+        let (ranks, _lock) = (&self.ranks, self.ranks.lock());
         let size = ranks.size();
         let counts = gather_numbers(ranks, [self.local.nnz()])?;
         let before: usize = counts[..ranks.rank()].iter().map(|c| c[0]).sum();
@@ -121,7 +121,7 @@ impl<I: Index, O: Index> DistPattern<I, O> {
         let mut ends = vec![0_u64; size + 1];
         for (rank, end) in ends.iter_mut().enumerate().take(size).skip(1) {
             let target = all * rank as u128 / size as u128;
-            *end = crate::partition::crossing(target, own.clone(), start) as u64;
+            *end = crate::partition::first_row_past(target, own.clone(), start) as u64;
         }
         ends[size] = self.nrows() as u64;
         ranks.communicator().all_reduce_max(&mut ends)?;
@@ -134,7 +134,7 @@ impl<I: Index, O: Index> DistPattern<I, O> {
     }
 
     /// Describes the product with a dense matrix of `columns` columns whose rows are spread as this pattern's columns;
-    /// its result has its rows where this pattern has them. With Aᵀ it is the other way around.
+    /// its result has its rows where this pattern has them. With Aᵀ it is the reverse.
     pub fn spmm(&self, columns: usize) -> SpmmRequest<DistPattern<I, O>> {
         let problem = self.problem(Operation::Spmm).columns(columns);
         SpmmRequest { pattern: self.clone(), problem }
@@ -187,7 +187,7 @@ impl<T: Scalar, I: Index, O: Index> DistCsr<T, I, O> {
         whole: Option<(&Csr<T, I, O>, &Partition, &Partition)>,
     ) -> Result<Self> {
         let (local, columns) = {
-            let _turn = ranks.turn();
+            let _lock = ranks.lock();
             ranks.agree_on(
                 vec![
                     ("call", "scatter".to_owned()),
@@ -235,7 +235,7 @@ impl<T: Scalar, I: Index, O: Index> DistCsr<T, I, O> {
     pub fn spread(&self, rows: &Partition, columns: &Partition) -> Result<Self> {
         let (ranks, pattern) = (self.pattern.ranks(), &self.pattern);
         let local = {
-            let _turn = ranks.turn();
+            let _lock = ranks.lock();
             let expected = (pattern.nrows(), pattern.ncols(), ranks.size(), ranks.size());
             let found = (rows.rows(), columns.rows(), rows.ranks(), columns.ranks());
             let words = |(r, c, p, q): (usize, usize, usize, usize)| {
@@ -375,7 +375,7 @@ impl<T: Scalar> DistDense<T> {
         layout: Layout,
     ) -> Result<Self> {
         let local = {
-            let _turn = ranks.turn();
+            let _lock = ranks.lock();
             let expected = (ranks.rank() == 0).then_some((rows.rows(), columns));
             let found = whole.map(|m| (m.nrows(), m.ncols()));
             let words = |shape: Option<(usize, usize)>| {
@@ -418,7 +418,7 @@ impl<T: Scalar> DistDense<T> {
     /// On every rank: [`Error::RanksDiffer`] when columns, types or partitions are not the same, [`Error::Shape`] when a
     /// rank's rows are not as many as its partition says, [`Error::OutOfMemory`].
     pub fn gather(&self) -> Result<Option<Dense<T>>> {
-        let _turn = self.ranks.turn();
+        let _lock = self.ranks.lock();
         let (own, columns) = (self.rows.count(self.ranks.rank()), self.local.ncols());
         // `local_mut` lends the whole matrix, which may have been exchanged for another.
         let checked = (own == self.local.nrows()).then_some(()).ok_or_else(|| Error::Shape {

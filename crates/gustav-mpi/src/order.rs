@@ -13,7 +13,7 @@ use crate::{Communication, DistCsr, Partition, ProductShape, Ranks, Volume};
 pub struct Ordered {
     /// The order.
     pub order: Order,
-    /// Rows of B that travel where rows are as stored, in balanced parts, and only rows of B are sent.
+    /// Rows of B that are sent where rows are as stored, in balanced parts, and only rows of B are sent.
     pub rows_before: u64,
     /// Those where they are in this order.
     pub rows_after: u64,
@@ -33,7 +33,7 @@ impl<T: Scalar, I: Index, O: Index> DistCsr<T, I, O> {
         order: Order,
     ) -> Result<(Self, Vec<u32>)> {
         let arranged = {
-            let _turn = ranks.turn();
+            let _lock = ranks.lock();
             let arguments = vec![
                 ("call", "scatter in an order".to_owned()),
                 ("order", order.name().to_owned()),
@@ -57,13 +57,13 @@ impl<T: Scalar, I: Index, O: Index> DistCsr<T, I, O> {
         };
         let parts = arranged.as_ref().map(|a| (&a.matrix, &a.rows, &a.columns));
         let mut spread = DistCsr::scatter(ranks, parts)?;
-        let _turn = ranks.turn();
+        let _lock = ranks.lock();
         let of_rank = |q: usize| {
             arranged.as_ref().map_or(&[][..], |a| &a.permutation.order()[a.rows.range(q)])
         };
         let parts: Vec<&[u32]> = (0..ranks.size()).map(of_rank).collect();
         let numbers = all_to_all(ranks, &parts)?.swap_remove(0);
-        let saved = arranged.as_ref().map_or([0; 2], |a| a.crossing);
+        let saved = arranged.as_ref().map_or([0; 2], |a| a.rows_sent);
         let [rows_before, rows_after] = gather_numbers(ranks, saved)?[0].map(|n| n as u64);
         spread.set_order(Ordered { order, rows_before, rows_after });
         Ok((spread, numbers))
@@ -76,8 +76,8 @@ struct Arranged<T: Scalar, I: Index, O: Index> {
     rows: Partition,
     columns: Partition,
     permutation: Permutation<u32>,
-    /// Rows of B that travel before and after.
-    crossing: [usize; 2],
+    /// Rows of B that are sent before and after.
+    rows_sent: [usize; 2],
 }
 
 impl<T: Scalar, I: Index, O: Index> Arranged<T, I, O> {
@@ -92,7 +92,7 @@ impl<T: Scalar, I: Index, O: Index> Arranged<T, I, O> {
             let columns = if square { rows.clone() } else { Partition::even(a.ncols(), ranks) };
             (rows, columns)
         };
-        let crossing = |a: &Csr<T, I, O>, (rows, columns): &(Partition, Partition)| {
+        let rows_sent = |a: &Csr<T, I, O>, (rows, columns): &(Partition, Partition)| {
             let shape = ProductShape {
                 columns: 1,
                 dtype: DType::F32,
@@ -103,8 +103,8 @@ impl<T: Scalar, I: Index, O: Index> Arranged<T, I, O> {
             Ok::<_, Error>(volume.bytes() as usize / DType::F32.bytes())
         };
         let parts = spread(&matrix);
-        let crossing = [crossing(a, &spread(a))?, crossing(&matrix, &parts)?];
+        let rows_sent = [rows_sent(a, &spread(a))?, rows_sent(&matrix, &parts)?];
         let (rows, columns) = parts;
-        Ok(Arranged { matrix, rows, columns, permutation, crossing })
+        Ok(Arranged { matrix, rows, columns, permutation, rows_sent })
     }
 }

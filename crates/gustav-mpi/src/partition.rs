@@ -66,7 +66,7 @@ impl Partition {
         let mut offsets = vec![0];
         for rank in 1..ranks {
             let target = all * rank as u128 / ranks as u128;
-            offsets.push(crossing(target, 0..rows, start).max(offsets[rank - 1]));
+            offsets.push(first_row_past(target, 0..rows, start).max(offsets[rank - 1]));
         }
         offsets.push(rows);
         Partition { offsets: offsets.into() }
@@ -117,7 +117,7 @@ impl Partition {
 
 /// The end among `rows` at which nonzeros and row starts before it come nearest to `target`; 0 if they pass it outside
 /// of these rows. `start(row)` nonzeros are in rows before `row`.
-pub(crate) fn crossing(
+pub(crate) fn first_row_past(
     target: u128,
     rows: std::ops::Range<usize>,
     start: impl Fn(usize) -> usize,

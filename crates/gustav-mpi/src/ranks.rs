@@ -27,7 +27,7 @@ pub struct Ranks {
 
 struct Shared {
     communicator: Box<dyn Communicator>,
-    turn: Mutex<()>,
+    lock: Mutex<()>,
     plans: AtomicU64,
     hosts: OnceLock<Hosts>,
 }
@@ -38,7 +38,7 @@ impl std::fmt::Debug for Ranks {
     }
 }
 
-/// What a rank does and with which arguments: a name and what was given, for each that has to be the same on every
+/// What a rank does and with which arguments: names and values of what has to be the same on every
 /// rank.
 pub(crate) type Arguments = Vec<(&'static str, String)>;
 
@@ -46,8 +46,8 @@ impl Ranks {
     /// The ranks that `communicator` connects.
     pub fn new(communicator: impl Communicator + 'static) -> Self {
         let communicator = Box::new(communicator);
-        let (turn, plans, hosts) = (Mutex::new(()), AtomicU64::new(0), OnceLock::new());
-        Ranks { shared: Arc::new(Shared { communicator, turn, plans, hosts }) }
+        let (lock, plans, hosts) = (Mutex::new(()), AtomicU64::new(0), OnceLock::new());
+        Ranks { shared: Arc::new(Shared { communicator, lock, plans, hosts }) }
     }
 
     /// The number of this rank, from 0.
@@ -97,9 +97,9 @@ impl Ranks {
     }
 
     /// Keeps other threads of this rank from communicating.
-    pub(crate) fn turn(&self) -> MutexGuard<'_, ()> {
-        // A panic leaves nothing in it.
-        self.shared.turn.lock().unwrap_or_else(PoisonError::into_inner)
+    pub(crate) fn lock(&self) -> MutexGuard<'_, ()> {
+        // A panic cannot leave it inconsistent.
+        self.shared.lock.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// `mine`, if no rank failed. Collective.
@@ -110,7 +110,7 @@ impl Ranks {
         self.agree(&[], Vec::new, mine)
     }
 
-    /// `mine`, if no rank failed and all ranks give the same arguments: names, and what was given. Collective.
+    /// `mine`, if no rank failed and all ranks give the same arguments, each a name and a value. Collective.
     ///
     /// # Errors
     /// The rank's own error; [`Error::OtherRank`] naming a rank that failed; [`Error::RanksDiffer`] naming a rank

@@ -8,44 +8,44 @@ use crate::{Hosts, Ranks};
 
 /// How rows of B come to this rank and leave it.
 pub struct Routes {
-    /// The rows that this rank sends for others to pass on.
+    /// The rows that this rank sends for others to forward.
     pub relays: Vec<Relay>,
     /// The rank that this one gets rows from, by the rank that has them.
     pub through: Vec<usize>,
-    /// The rows that this rank gets to pass on, in the order of the ranks that have them.
-    pub passes: Vec<Pass>,
+    /// The rows that this rank gets to forward, in the order of the ranks that have them.
+    pub relayed: Vec<RelayedRows>,
 }
 
-/// Rows of B that come for several ranks of a host.
-pub struct Pass {
+/// Rows of B that are received for several ranks of a host.
+pub struct RelayedRows {
     /// The rank that has them.
     pub from: usize,
     /// Their number.
     pub rows: usize,
-    /// The ranks that want some, and the positions of these among the rows.
-    pub wanted: Vec<(usize, Vec<u32>)>,
+    /// The ranks that need some, and the positions of these among the rows.
+    pub requested: Vec<(usize, Vec<u32>)>,
 }
 
 impl Routes {
     /// All rows go directly.
     pub fn direct(ranks: usize) -> Self {
-        Routes { relays: Vec::new(), through: (0..ranks).collect(), passes: Vec::new() }
+        Routes { relays: Vec::new(), through: (0..ranks).collect(), relayed: Vec::new() }
     }
 
-    /// Rows that several ranks of a host want go to one of them; `wanted[q]` are those that rank q wants of this
+    /// Rows that several ranks of a host need go to one of them; `requested[q]` are those that rank q needs of this
     /// rank. Collective.
     ///
     /// # Errors
     /// As all calls of a [`Communicator`](crate::Communicator).
-    pub fn by_host(ranks: &Ranks, hosts: &Hosts, wanted: &[Vec<u32>]) -> Result<Self> {
+    pub fn by_host(ranks: &Ranks, hosts: &Hosts, requested: &[Vec<u32>]) -> Result<Self> {
         let rank = ranks.rank();
-        let relays = Relay::of(rank, hosts, wanted);
+        let relays = Relay::of(rank, hosts, requested);
         let mut words: Vec<Vec<u32>> = vec![Vec::new(); ranks.size()];
         for relay in &relays {
-            relay.wanted.iter().for_each(|(q, _)| words[*q].push(relay.through as u32));
+            relay.requested.iter().for_each(|(q, _)| words[*q].push(relay.through as u32));
             let to = &mut words[relay.through];
-            to.extend([relay.rows.len() as u32, relay.wanted.len() as u32]);
-            for (q, positions) in &relay.wanted {
+            to.extend([relay.rows.len() as u32, relay.requested.len() as u32]);
+            for (q, positions) in &relay.requested {
                 to.extend([*q as u32, positions.len() as u32]);
                 to.extend_from_slice(positions);
             }
@@ -61,12 +61,12 @@ impl Routes {
                 }
                 routes.through[from] = through;
                 if through == rank {
-                    let pass = Pass::read(from, &mut words)?;
-                    let known = pass
-                        .wanted
+                    let relayed = RelayedRows::read(from, &mut words)?;
+                    let known = relayed
+                        .requested
                         .iter()
                         .all(|(q, _)| *q < ranks.size() && !hosts.differ(*q, rank));
-                    known.then(|| routes.passes.push(pass))?;
+                    known.then(|| routes.relayed.push(relayed))?;
                 }
             }
             Some(())
@@ -83,18 +83,18 @@ impl Routes {
 
     /// Whether rows go from this rank to `peer` through another, or through it to others.
     pub fn is_relayed(&self, peer: usize) -> bool {
-        self.relays.iter().any(|relay| relay.wanted.iter().any(|(q, _)| *q == peer))
+        self.relays.iter().any(|relay| relay.requested.iter().any(|(q, _)| *q == peer))
     }
 
-    /// The rows of `from` that this rank gets to pass on, and the positions of those that it wants itself.
-    pub fn pass_of(&self, from: usize, rank: usize) -> Option<(&Pass, &[u32])> {
-        let pass = self.passes.iter().find(|pass| pass.from == from)?;
-        let (_, own) = pass.wanted.iter().find(|(q, _)| *q == rank)?;
-        Some((pass, own))
+    /// The rows of `from` that this rank gets to forward, and the positions of those that it needs itself.
+    pub fn relayed_rows(&self, from: usize, rank: usize) -> Option<(&RelayedRows, &[u32])> {
+        let relayed = self.relayed.iter().find(|relayed| relayed.from == from)?;
+        let (_, own) = relayed.requested.iter().find(|(q, _)| *q == rank)?;
+        Some((relayed, own))
     }
 }
 
-impl Pass {
+impl RelayedRows {
     fn read(from: usize, words: &mut &[u32]) -> Option<Self> {
         let mut next = |len: usize| {
             let (taken, rest) = words.split_at_checked(len)?;
@@ -102,15 +102,15 @@ impl Pass {
             Some(taken)
         };
         let [rows, count] = *next(2)? else { return None };
-        let mut wanted = Vec::new();
+        let mut requested = Vec::new();
         for _ in 0..count {
             let [rank, len] = *next(2)? else { return None };
             let positions = next(len as usize)?;
             if positions.iter().any(|p| *p >= rows) {
                 return None;
             }
-            wanted.push((rank as usize, positions.to_vec()));
+            requested.push((rank as usize, positions.to_vec()));
         }
-        Some(Pass { from, rows: rows as usize, wanted })
+        Some(RelayedRows { from, rows: rows as usize, requested })
     }
 }

@@ -14,7 +14,7 @@ use crate::device::{arguments, supports};
 use crate::exchange::Exchange;
 use crate::explain::unconfigured;
 use crate::ghosts::Ghosts;
-use crate::local::{DistScalar, Nonzeros, pack};
+use crate::local::{DistScalar, Nonzeros, local_rows, pack};
 use crate::volume::{Counted, oblivious};
 use crate::{Communication, Device, DistPattern, Explanation, ProductShape, Ranks, Volume};
 
@@ -35,7 +35,7 @@ pub struct SddmmPlan<T: DistScalar> {
     rows_of_x: usize,
     rows_of_y: usize,
     own: Product<T>,
-    /// Nonzeros whose rows of Y come from other ranks, and these rows.
+    /// Nonzeros whose rows of Y are received from other ranks, and these rows.
     others: Option<(Product<T>, Dense<T>)>,
     /// Messages, and the rows of Y that go out with them.
     sends: Vec<(usize, Vec<u32>)>,
@@ -48,9 +48,9 @@ pub struct SddmmPlan<T: DistScalar> {
 /// Some nonzeros.
 struct Product<T: DistScalar> {
     plan: gustav_cpu::SddmmPlan<'static, T>,
-    /// Where the values are among those of the rank, and room for them; all in order when there are none.
+    /// Where the values are among those of the rank, and memory to gather them in; all in order when there are none.
     positions: Option<(Vec<usize>, Vec<T>)>,
-    /// Room for factors, once there are some and they are not all in order.
+    /// Memory for factors, once there are some and they are not all in order.
     factors: Vec<T>,
 }
 
@@ -65,15 +65,19 @@ impl<T: DistScalar> Product<T> {
         let request = pattern.sddmm(problem.columns).layouts(problem.layout_c, layout_y);
         let planned = request.problem.calls(problem.calls);
         let plan = gustav_cpu::SddmmPlan::new(&pattern, &planned, &device.options)?;
-        let room = |p: Vec<usize>| {
-            let mut room = try_vec(p.len(), "values of a block")?;
-            room.resize(p.len(), T::zero());
-            Ok::<_, Error>((p, room))
+        let with_memory = |p: Vec<usize>| {
+            let mut gathered = try_vec(p.len(), "values of a block")?;
+            gathered.resize(p.len(), T::zero());
+            Ok::<_, Error>((p, gathered))
         };
-        Ok(Product { plan, positions: positions.map(room).transpose()?, factors: Vec::new() })
+        Ok(Product {
+            plan,
+            positions: positions.map(with_memory).transpose()?,
+            factors: Vec::new(),
+        })
     }
 
-    /// Makes room for factors.
+    /// Allocates memory for factors.
     fn reserve(&mut self) -> Result<()> {
         let len = self.positions.as_ref().map_or(0, |(positions, _)| positions.len());
         if self.factors.len() < len {
@@ -84,8 +88,10 @@ impl<T: DistScalar> Product<T> {
     }
 
     fn bytes(&self) -> usize {
-        let held =
-            self.positions.iter().map(|(p, room)| size_of_val(&p[..]) + size_of_val(&room[..]));
+        let held = self
+            .positions
+            .iter()
+            .map(|(p, gathered)| size_of_val(&p[..]) + size_of_val(&gathered[..]));
         self.plan.workspace_bytes() + held.sum::<usize>()
     }
 
@@ -98,7 +104,7 @@ impl<T: DistScalar> Product<T> {
         (alpha, beta): (T::Accum, T::Accum),
     ) -> Result<()> {
         let scale = Scale::new().alpha(alpha).beta(beta);
-        let Some((positions, room)) = &mut self.positions else {
+        let Some((positions, gathered)) = &mut self.positions else {
             let factors = factors.map(Values::from);
             return self.plan.execute(x, y, values, SddmmCall { scale, factors });
         };
@@ -106,14 +112,14 @@ impl<T: DistScalar> Product<T> {
             parallel::each_mut(to, TASK, |k, to| *to = from[positions[k]]);
         };
         if !beta.is_zero() {
-            gather(values, room);
+            gather(values, gathered);
         }
         if let Some(factors) = factors {
             gather(factors, &mut self.factors);
         }
         let factors = factors.map(|_| Values::from(&self.factors));
-        self.plan.execute(x, y, room, SddmmCall { scale, factors })?;
-        positions.iter().zip(room).for_each(|(at, value)| values[*at] = *value);
+        self.plan.execute(x, y, gathered, SddmmCall { scale, factors })?;
+        positions.iter().zip(gathered).for_each(|(at, value)| values[*at] = *value);
         Ok(())
     }
 }
@@ -129,7 +135,7 @@ impl<T: DistScalar> SddmmPlan<T> {
         device: &Device,
     ) -> Result<Self> {
         let ranks = pattern.ranks();
-        let _turn = ranks.turn();
+        let _lock = ranks.lock();
         let number = ranks.next_plan();
         let (dtype, index_type, offset_type) = (T::DTYPE, I::TYPE, O::TYPE);
         let problem = Problem { dtype, output: dtype, index_type, offset_type, ..problem.clone() };
@@ -173,7 +179,7 @@ impl<T: DistScalar> SddmmPlan<T> {
         let (rows_of_x, rows_of_y) = (pattern.local().nrows(), pattern.columns().count(rank));
         let count = ghosts.count();
         fits("ghost rows", count)?;
-        let Ghosts { blocks, wanted } = ghosts;
+        let Ghosts { blocks, requested } = ghosts;
         let hosts = ranks.hosts()?;
         let mut counted = Counted { nonzeros: nnz as u64, ..Counted::default() };
         let mut exchange = Exchange::default();
@@ -196,7 +202,7 @@ impl<T: DistScalar> SddmmPlan<T> {
         }
         entries.sort_by_key(|(row, _, position)| (*row, *position));
         let mut sends = Vec::new();
-        for (q, rows) in wanted.into_iter().enumerate().filter(|(_, rows)| rows.len() * n > 0) {
+        for (q, rows) in requested.into_iter().enumerate().filter(|(_, rows)| rows.len() * n > 0) {
             sends.push((exchange.add_outgoing::<T>(q, Tag::Operands, rows.len() * n)?, rows));
         }
         counted.add_messages(&exchange, rank, hosts);
@@ -218,6 +224,7 @@ impl<T: DistScalar> SddmmPlan<T> {
             communication: shape.communication,
             volume: Volume::default(),
             order: pattern.order().copied(),
+            copies: None,
             choice: unconfigured(own.plan.choice()),
             workspace_bytes: own.bytes() + of_others.sum::<usize>() + exchange.bytes(),
         };
@@ -259,10 +266,10 @@ impl<T: DistScalar> SddmmPlan<T> {
     ) -> Result<()> {
         let (x, y, SddmmCall { scale, factors }) = (x.into(), y.into(), call.into());
         let ranks = self.ranks.clone();
-        let _turn = ranks.turn();
+        let _lock = ranks.lock();
         let (alpha, beta) = scale.over(Semiring::PlusTimes);
         let with_factors = if factors.is_some() { "yes" } else { "no" };
-        let ready = self.check(&x, &y, values, factors);
+        let ready = self.prepare(&x, &y, values, factors);
         let bits = |f: T::Accum| f.to_f64().to_bits() ^ (f.to_i64() as u64).rotate_left(32);
         let number = self.number;
         let arguments = || {
@@ -274,8 +281,21 @@ impl<T: DistScalar> SddmmPlan<T> {
             ]
         };
         let key = [number, bits(alpha), bits(beta), u64::from(factors.is_some())];
-        let factors = ranks.agree(&key, arguments, ready)?;
-        let (communicator, n) = (ranks.communicator(), self.problem.columns);
+        let (x, y, factors) = ranks.agree(&key, arguments, ready)?;
+        let multiplied = self.multiply((x, y), values, factors, (alpha, beta));
+        self.exchange.complete(ranks.communicator(), multiplied)
+    }
+
+    /// The product, once all ranks have agreed on it.
+    fn multiply(
+        &mut self,
+        (x, y): (DenseView<'_, T>, DenseView<'_, T>),
+        values: &mut [T],
+        factors: Option<&[T]>,
+        (alpha, beta): (T::Accum, T::Accum),
+    ) -> Result<()> {
+        let (ranks, n) = (self.ranks.clone(), self.problem.columns);
+        let communicator = ranks.communicator();
         self.exchange.receive(communicator)?;
         for (message, rows) in &self.sends {
             pack(&y, rows, self.exchange.outgoing(*message));
@@ -293,29 +313,17 @@ impl<T: DistScalar> SddmmPlan<T> {
         Ok(())
     }
 
-    /// The factors, if the operands fit.
-    fn check<'v>(
+    /// X and Y in the planned layouts and the factors, if the operands fit.
+    fn prepare<'v>(
         &mut self,
-        x: &DenseView<'_, T>,
-        y: &DenseView<'_, T>,
+        x: &DenseView<'v, T>,
+        y: &DenseView<'v, T>,
         values: &[T],
         factors: Option<Values<'v, T>>,
-    ) -> Result<Option<&'v [T]>> {
+    ) -> Result<(DenseView<'v, T>, DenseView<'v, T>, Option<&'v [T]>)> {
         let p = &self.problem;
-        let operands = [("X", x, self.rows_of_x, p.layout_c), ("Y", y, self.rows_of_y, p.layout_b)];
-        for (name, m, rows, layout) in operands {
-            let (expected, found) = ((rows, p.columns, layout), (m.nrows(), m.ncols(), m.layout()));
-            if expected != found {
-                let words = |(r, c, l): (usize, usize, Layout)| {
-                    format!("{name} {r} x {c}, {l}, on this rank")
-                };
-                return Err(Error::Shape {
-                    op: "sddmm",
-                    expected: words(expected),
-                    found: words(found),
-                });
-            }
-        }
+        let x = local_rows(p, "X on this rank", self.rows_of_x, p.layout_c).matrix(x, 0)?;
+        let y = local_rows(p, "Y on this rank", self.rows_of_y, p.layout_b).matrix(y, 0)?;
         validate::length("values", self.nnz, values.len())?;
         self.exchange.check_idle(self.ranks.rank())?;
         let factors = factors.map(|f| f.fit("factors", self.pattern, self.nnz)).transpose()?;
@@ -323,7 +331,7 @@ impl<T: DistScalar> SddmmPlan<T> {
             self.own.reserve()?;
             self.others.as_mut().map_or(Ok(()), |(product, _)| product.reserve())?;
         }
-        Ok(factors)
+        Ok((x, y, factors))
     }
 }
 

@@ -18,7 +18,7 @@ use crate::{Communication, Device, DistCsr, DistPattern, Explanation, Partition,
 
 /// A plan for sparse × sparse products with patterns of A and B over ranks, made by `a.spgemm(&b).plan(&device)`.
 ///
-/// B's rows are spread as A's columns; C's rows come out spread as A's, its columns as B's. When the plan is made,
+/// B's rows are spread as A's columns; C's rows are spread as A's, its columns as B's. When the plan is made,
 /// every rank fetches the patterns of the ghost rows of B that its nonzeros need; an execution fetches their values,
 /// and multiplies. Making and executing it are collective, as those of an [`SpmmPlan`](crate::SpmmPlan). Results are
 /// the same to the bit from run to run.
@@ -32,7 +32,7 @@ pub struct SpgemmPlan<T: DistScalar, I: Index = u32, O: Index = u32> {
     of_c: Vec<I>,
     /// The pattern of the last product, as the plan numbers it and over all columns.
     last: Option<(PatternId, Pattern<I, O>)>,
-    /// Values of B: those of ranks before this one, its own, those of ranks behind it.
+    /// Values of B: those of ranks before this one, its own, those of ranks after it.
     values: Vec<T>,
     own_at: usize,
     /// Messages, and the positions of the values that go out with them.
@@ -55,7 +55,7 @@ impl<T: DistScalar, I: Index, O: Index> SpgemmPlan<T, I, O> {
         device: &Device,
     ) -> Result<Self> {
         let ranks = a.ranks();
-        let _turn = ranks.turn();
+        let _lock = ranks.lock();
         let number = ranks.next_plan();
         let (dtype, index_type, offset_type) = (T::DTYPE, I::TYPE, O::TYPE);
         let problem = Problem { dtype, output: dtype, index_type, offset_type, ..problem.clone() };
@@ -70,8 +70,8 @@ impl<T: DistScalar, I: Index, O: Index> SpgemmPlan<T, I, O> {
         let ghosts = Ghosts::new(a)?;
         let local = b.local().view();
         // Lengths of rows, then their columns.
-        let lengths: Vec<Vec<u64>> = of_rows(&ghosts.wanted, |row| [local.row_len(row) as u64]);
-        let columns: Vec<Vec<I>> = of_rows(&ghosts.wanted, |row| local.row(row).iter().copied());
+        let lengths: Vec<Vec<u64>> = of_rows(&ghosts.requested, |row| [local.row_len(row) as u64]);
+        let columns: Vec<Vec<I>> = of_rows(&ghosts.requested, |row| local.row(row).iter().copied());
         let lengths = all_to_all(ranks, &lengths.iter().map(Vec::as_slice).collect::<Vec<_>>())?;
         let columns = all_to_all(ranks, &columns.iter().map(Vec::as_slice).collect::<Vec<_>>())?;
         let built = Self::build([a, b], problem, device, number, ghosts, (lengths, columns));
@@ -94,14 +94,14 @@ impl<T: DistScalar, I: Index, O: Index> SpgemmPlan<T, I, O> {
         let own = local.nrows();
         let rows = own + ghosts.count();
         fits("rows and ghost rows of B", rows)?;
-        // Rows of B in the order of all rows: ghosts of ranks before this one, its own, ghosts of those behind it.
+        // Rows of B in the order of all rows: ghosts of ranks before this one, its own, ghosts of those after it.
         let before = |q: usize| ghosts.blocks.others.iter().filter(move |block| block.peer < q);
         let first_row = |q: usize| {
             before(q).map(|block| block.columns.len()).sum::<usize>()
                 + if q > rank { own } else { 0 }
         };
-        let foreign = columns.iter().map(Vec::len).sum::<usize>();
-        let mut of_b = try_vec::<I>(local.nnz() + foreign, "columns of rows of B")?;
+        let remote = columns.iter().map(Vec::len).sum::<usize>();
+        let mut of_b = try_vec::<I>(local.nnz() + remote, "columns of rows of B")?;
         let mut offsets = try_vec::<u64>(rows + 1, "row offsets of B")?;
         offsets.push(0);
         let mut own_at = 0;
@@ -159,9 +159,9 @@ impl<T: DistScalar, I: Index, O: Index> SpgemmPlan<T, I, O> {
         let pattern_a = Pattern::<u32, u64>::new(a.local().nrows(), rows, offsets, in_order)?;
 
         let mut sends = Vec::new();
-        for (q, wanted) in ghosts.wanted.iter().enumerate() {
+        for (q, requested) in ghosts.requested.iter().enumerate() {
             let positions: Vec<usize> =
-                wanted.iter().flat_map(|r| local.row_range(*r as usize)).collect();
+                requested.iter().flat_map(|r| local.row_range(*r as usize)).collect();
             if !positions.is_empty() {
                 sends.push((
                     exchange.add_outgoing::<T>(q, Tag::Operands, positions.len())?,
@@ -187,6 +187,7 @@ impl<T: DistScalar, I: Index, O: Index> SpgemmPlan<T, I, O> {
             communication: device.communication,
             volume: Volume::default(),
             order: a.order().copied(),
+            copies: None,
             choice: unconfigured(plan.choice()),
             workspace_bytes: plan.workspace_bytes() + held,
         };
@@ -229,7 +230,7 @@ impl<T: DistScalar, I: Index, O: Index> SpgemmPlan<T, I, O> {
         let (a, b) = (a.into(), b.into());
         let ranks = self.ranks.clone();
         let local = {
-            let _turn = ranks.turn();
+            let _lock = ranks.lock();
             let [of_a, of_b] = self.patterns;
             let ready = self
                 .exchange
@@ -286,12 +287,12 @@ impl<T: DistScalar, I: Index, O: Index> SpgemmPlan<T, I, O> {
     }
 }
 
-/// What `of` gives for the rows that each rank wants.
+/// What `of` gives for the rows that each rank needs.
 fn of_rows<W, Ws: IntoIterator<Item = W>>(
-    wanted: &[Vec<u32>],
+    requested: &[Vec<u32>],
     of: impl Fn(usize) -> Ws,
 ) -> Vec<Vec<W>> {
-    wanted.iter().map(|rows| rows.iter().flat_map(|r| of(*r as usize)).collect()).collect()
+    requested.iter().map(|rows| rows.iter().flat_map(|r| of(*r as usize)).collect()).collect()
 }
 
 fn check<I: Index, O: Index>(

@@ -58,7 +58,7 @@ impl ProductShape {
     }
 
     fn partial_row_of_c(&self) -> u64 {
-        // Partial sums travel in the type of sums: rounding them would miss the error bound.
+        // Partial sums are sent in the type of sums: rounding them would miss the error bound.
         (self.columns * self.dtype.bytes().max(4)) as u64
     }
 
@@ -66,7 +66,7 @@ impl ProductShape {
         self.dtype.bytes() as u64
     }
 
-    /// Whether rows of B that several ranks of a host want go to one of them, which passes them on.
+    /// Whether rows of B that several ranks of a host need go to one of them, which forwards them.
     pub(crate) fn relays(&self, hosts: &Hosts) -> bool {
         hosts.have_levels() && !self.transpose_a
     }
@@ -88,19 +88,32 @@ impl ProductShape {
         }
     }
 
-    /// Bytes that cross for a block of which so many columns and rows and nonzeros are here and there.
-    fn bytes(&self, columns_here: usize, rows_there: usize, nonzeros_there: usize) -> Crossing {
+    /// Bytes that the rank of a block's columns sends to that of its rows, and the reverse, for so many columns and rows and
+    /// nonzeros that are here and there.
+    pub(crate) fn block_bytes(
+        &self,
+        columns_here: usize,
+        rows_there: usize,
+        nonzeros_there: usize,
+    ) -> [u64; 2] {
+        let BlockBytes { from_columns, from_rows } =
+            self.bytes(columns_here, rows_there, nonzeros_there);
+        [from_columns, from_rows].map(|bytes| bytes.operands + bytes.partial)
+    }
+
+    /// Bytes that are sent for a block of which so many columns and rows and nonzeros are here and there.
+    fn bytes(&self, columns_here: usize, rows_there: usize, nonzeros_there: usize) -> BlockBytes {
         let (here, there) = (columns_here as u64, rows_there as u64);
         let values = nonzeros_there as u64 * self.value();
         match self.transpose_a {
-            false => Crossing {
+            false => BlockBytes {
                 from_columns: Bytes {
                     operands: here * self.row_of_b(),
                     partial: there * self.partial_row_of_c(),
                 },
                 from_rows: Bytes { operands: values, partial: 0 },
             },
-            true => Crossing {
+            true => BlockBytes {
                 from_columns: Bytes::default(),
                 from_rows: Bytes {
                     operands: there * self.row_of_b() + values,
@@ -119,12 +132,12 @@ struct Bytes {
 }
 
 /// Bytes of a block from the rank of its columns, and from that of its rows.
-struct Crossing {
+struct BlockBytes {
     from_columns: Bytes,
     from_rows: Bytes,
 }
 
-impl Crossing {
+impl BlockBytes {
     fn sum(&self) -> u64 {
         [self.from_columns, self.from_rows].iter().map(|b| b.operands + b.partial).sum()
     }
@@ -251,8 +264,8 @@ struct Tally<'t> {
     shape: ProductShape,
     /// From where to where operands go: operands of two blocks may be one message.
     operands: HashSet<[usize; 2]>,
-    /// From where to where rows of B are passed on, those of all ranks in one message.
-    passed: HashSet<[usize; 2]>,
+    /// From where to where rows of B are forwarded, those of all ranks in one message.
+    forwarded: HashSet<[usize; 2]>,
 }
 
 impl<'t> Tally<'t> {
@@ -273,31 +286,31 @@ impl<'t> Tally<'t> {
             });
         }
         let volume = Volume { ranks: vec![RankVolume::default(); ranks], ..Volume::default() };
-        let (operands, passed) = (HashSet::new(), HashSet::new());
-        let mut tally = Tally { volume, hosts, shape, operands, passed };
+        let (operands, forwarded) = (HashSet::new(), HashSet::new());
+        let mut tally = Tally { volume, hosts, shape, operands, forwarded };
         let choose = |r: usize, c: usize, e: &[(u32, u32)]| shape.choose(r, c, e);
         let relays = shape.relays(hosts);
         for of_host in hosts.each() {
-            // Rows of B that ranks of the host want, by the rank of other hosts that has them.
-            let mut wanted: BTreeMap<usize, Vec<(usize, Vec<u32>)>> = BTreeMap::new();
+            // Rows of B that ranks of the host need, by the rank of other hosts that has them.
+            let mut requested: BTreeMap<usize, Vec<(usize, Vec<u32>)>> = BTreeMap::new();
             for rank in of_host {
                 let (own, blocks) = blocks_of(rank, &choose)?;
                 tally.volume.ranks[rank].nonzeros += own as u64;
                 for CountedBlock { peer, counts, columns } in blocks {
                     tally.add_block(rank, peer, counts);
                     if relays && hosts.differ(rank, peer) {
-                        wanted.entry(peer).or_default().push((rank, columns));
+                        requested.entry(peer).or_default().push((rank, columns));
                     } else {
                         tally.add_rows_of_b(peer, rank, columns.len());
                     }
                 }
             }
-            for (from, wanted) in wanted {
-                tally.add_wanted(from, &wanted);
+            for (from, requested) in requested {
+                tally.add_wanted(from, &requested);
             }
         }
-        let Tally { mut volume, operands, passed, .. } = tally;
-        let messages = operands.iter().chain(&passed);
+        let Tally { mut volume, operands, forwarded, .. } = tally;
+        let messages = operands.iter().chain(&forwarded);
         messages.for_each(|[from, _]| volume.ranks[*from].sent_messages += 1);
         let of_b = if shape.transpose_a { rows } else { columns };
         volume.oblivious_bytes = oblivious(of_b, &shape);
@@ -332,10 +345,8 @@ impl<'t> Tally<'t> {
             self.volume.direct_network_bytes += all.sum();
         }
         let here = if self.shape.transpose_a { here } else { 0 };
-        let crossing = self.shape.bytes(here, there, counts.nonzeros_there);
-        for (from, to, bytes) in
-            [(peer, rank, crossing.from_columns), (rank, peer, crossing.from_rows)]
-        {
+        let bytes = self.shape.bytes(here, there, counts.nonzeros_there);
+        for (from, to, bytes) in [(peer, rank, bytes.from_columns), (rank, peer, bytes.from_rows)] {
             self.send(from, to, bytes.partial);
             self.volume.ranks[from].sent_messages += u64::from(bytes.partial > 0);
             self.send_operands(from, to, bytes.operands);
@@ -348,9 +359,10 @@ impl<'t> Tally<'t> {
         }
     }
 
-    /// Adds the rows of B that rank `from` has and ranks of one other host want.
-    fn add_wanted(&mut self, from: usize, wanted: &[(usize, Vec<u32>)]) {
-        let lists: Vec<(usize, &[u32])> = wanted.iter().map(|(r, rows)| (*r, &rows[..])).collect();
+    /// Adds the rows of B that rank `from` has and ranks of one other host need.
+    fn add_wanted(&mut self, from: usize, requested: &[(usize, Vec<u32>)]) {
+        let lists: Vec<(usize, &[u32])> =
+            requested.iter().map(|(r, rows)| (*r, &rows[..])).collect();
         let Some(relay) = Relay::to_host(from, &lists) else {
             return lists.iter().for_each(|(to, rows)| self.add_rows_of_b(from, *to, rows.len()));
         };
@@ -360,9 +372,9 @@ impl<'t> Tally<'t> {
         }
         self.send(from, through, relay.rows.len() as u64 * row);
         self.volume.ranks[from].sent_messages += 1;
-        for (to, rows) in relay.wanted.iter().filter(|(to, _)| *to != through) {
+        for (to, rows) in relay.requested.iter().filter(|(to, _)| *to != through) {
             self.send(through, *to, rows.len() as u64 * row);
-            self.passed.insert([through, *to]);
+            self.forwarded.insert([through, *to]);
         }
     }
 }

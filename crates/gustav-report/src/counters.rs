@@ -2,7 +2,9 @@
 
 use std::path::Path;
 
-use gustav_core::{Error, Result};
+use gustav_core::Result;
+
+use crate::csv::{self, Csv, Line};
 
 /// Counters of one kernel on one matrix.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -31,73 +33,38 @@ pub struct Counters {
 /// The counters in a file.
 ///
 /// # Errors
-/// [`Error::Io`] when it cannot be read, [`Error::Format`] for columns that are missing,
-/// [`Error::Parse`] for a line that lacks a value. Counters alone may be blank.
+/// [`gustav_core::Error::Io`] when it cannot be read, [`gustav_core::Error::Format`] for columns that are missing,
+/// [`gustav_core::Error::Parse`] for a line that lacks a value. Counters alone may be blank.
 pub fn read(path: &Path) -> Result<Vec<Counters>> {
-    let io = |source| Error::Io { path: path.into(), action: "read", source };
-    parse(&std::fs::read_to_string(path).map_err(io)?).map_err(|e| e.in_file(path))
+    parse(&csv::text(path)?).map_err(|e| e.in_file(path))
 }
 
 fn parse(text: &str) -> Result<Vec<Counters>> {
-    let mut lines = text.lines();
-    let head = cells(lines.next().unwrap_or_default());
-    let place = |name: &str| {
-        head.iter().position(|cell| cell == name).ok_or_else(|| Error::Format {
-            path: None,
-            format: "counters",
-            reason: format!("there is no column {name}; bench/paper_a_ncu.py writes one"),
+    let csv = Csv::parse(text, "counters", "bench/paper_a_ncu.py");
+    let [operation, algorithm, gpu] =
+        [csv.column("operation")?, csv.column("algorithm")?, csv.column("gpu")?];
+    let [columns, rows, row_length] =
+        [csv.column("columns")?, csv.column("rows")?, csv.column("row_length")?];
+    let [occupancy, warp_efficiency, ipc] =
+        [csv.column("occupancy")?, csv.column("warp_efficiency")?, csv.column("ipc")?];
+    let of_line = |line: Line<'_>| {
+        let counter = |column| match line.is_blank(column) {
+            true => Ok(None),
+            false => line.number(column).map(Some),
+        };
+        Ok(Counters {
+            operation: line.word(operation).to_owned(),
+            algorithm: line.word(algorithm).to_owned(),
+            gpu: line.word(gpu).to_owned(),
+            columns: line.number(columns)? as usize,
+            rows: line.number(rows)?,
+            row_length: line.number(row_length)?,
+            occupancy: counter(occupancy)?,
+            warp_efficiency: counter(warp_efficiency)?,
+            ipc: counter(ipc)?,
         })
     };
-    let words = [place("operation")?, place("algorithm")?, place("gpu")?];
-    let numbers = [
-        place("columns")?,
-        place("rows")?,
-        place("row_length")?,
-        place("occupancy")?,
-        place("warp_efficiency")?,
-        place("ipc")?,
-    ];
-    let mut found = Vec::new();
-    for (k, line) in lines.enumerate() {
-        let cells = cells(line);
-        let word = |at: usize| cells.get(at).cloned().unwrap_or_default();
-        let number = |at: usize| {
-            word(at).parse::<f64>().map_err(|_| Error::Parse {
-                path: None,
-                line: k as u64 + 2,
-                column: 1,
-                expected: format!("a number as {}", head[at]),
-                found: word(at),
-            })
-        };
-        let blank = |at: usize| cells.get(at).is_some_and(|cell| cell.trim().is_empty());
-        let counter = |at: usize| if blank(at) { Ok(None) } else { number(at).map(Some) };
-        found.push(Counters {
-            operation: word(words[0]),
-            algorithm: word(words[1]),
-            gpu: word(words[2]),
-            columns: number(numbers[0])? as usize,
-            rows: number(numbers[1])?,
-            row_length: number(numbers[2])?,
-            occupancy: counter(numbers[3])?,
-            warp_efficiency: counter(numbers[4])?,
-            ipc: counter(numbers[5])?,
-        });
-    }
-    Ok(found)
-}
-
-/// The cells of a line; those with commas are quoted.
-fn cells(line: &str) -> Vec<String> {
-    let (mut found, mut quoted) = (vec![String::new()], false);
-    for c in line.chars() {
-        match c {
-            '"' => quoted = !quoted,
-            ',' if !quoted => found.push(String::new()),
-            c => found.iter_mut().last().into_iter().for_each(|cell| cell.push(c)),
-        }
-    }
-    found
+    csv.lines().map(of_line).collect()
 }
 
 #[cfg(test)]

@@ -2,10 +2,10 @@
 //! figures, and an HTML page of both. Nothing is measured here; engines are only names in records.
 //!
 //! ```no_run
-//! use gustav_report::{Report, read_records};
+//! use gustav_report::{RankRecords, Report, read_records};
 //!
 //! let records = read_records("quick.jsonl".as_ref())?;
-//! let written = Report::of(&records, &[], &[])?.write("report.html".as_ref())?;
+//! let written = Report::of(&records, &[], &[], &RankRecords::default())?.write("report.html".as_ref())?;
 //! println!("{} figures", written.figures);
 //! # Ok::<(), gustav_core::Error>(())
 //! ```
@@ -13,9 +13,11 @@
 // Data.
 mod case;
 mod counters;
+mod csv;
 mod engines;
 mod layouts;
 mod machine;
+mod ranks;
 mod record;
 mod record_file;
 mod tuning;
@@ -42,6 +44,7 @@ pub use engines::{CHOOSERS, CUBLAS, CUSPARSE, CUSPARSE_BEST, UNFUSED, VENDORS, W
 pub use figures::picture_of_ranks;
 pub use layouts::{Layouts, Mask};
 pub use machine::{Gpu, Machine};
+pub use ranks::{BesidePetsc, CountedBytes, RankRecords, SCHEMES, Speed, read_ranks};
 pub use record::{Record, Stage, Status, parse as parse_records, read as read_records};
 pub use record_file::{MeasurementId, RecordFile, RecordIndex};
 pub use report::{Report, Written, pictures, summary};

@@ -18,7 +18,7 @@ pub(crate) struct Part {
 type Plan = (&'static str, &'static [&'static str], &'static [&'static str]);
 
 /// What stands beside peers first, then each paper in its own order; what was lost at the end.
-const PARTS: [Plan; 7] = [
+const PARTS: [Plan; 8] = [
     (
         "Beside the peers",
         &["summary", "targets", "kinds", "peers", "peers-by-product", "programs", "program-ratios"],
@@ -61,6 +61,11 @@ const PARTS: [Plan; 7] = [
         "Limits and costs",
         &["limits", "relations", "plans", "one-call", "reuse", "masks", "memory"],
         &["Roofline", "Fraction of the memory floor", "Break-even calls"],
+    ),
+    (
+        "Over many machines",
+        &["ranks-beside-petsc", "ranks-losses", "ranks-bytes"],
+        &["Bytes and times over ranks"],
     ),
     ("Choices of auto", &["choice", "algorithms"], &["Choices of the rules"]),
     (

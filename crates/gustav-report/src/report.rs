@@ -13,7 +13,7 @@ use crate::figures::Chapter;
 use crate::page::Page;
 use crate::parts::{Part, arranged};
 use crate::table::Table;
-use crate::{Counters, Record, TuneReport, draw, figures, tables};
+use crate::{Counters, RankRecords, Record, TuneReport, draw, figures, tables};
 
 /// Tables and figures of records.
 #[derive(Clone, Debug)]
@@ -41,11 +41,16 @@ pub struct Written {
 
 impl Report {
     /// The report of `records`, of any number of suites, machines and devices, and of what
-    /// tuning and hardware counters said.
+    /// tuning, hardware counters and products over ranks gave.
     ///
     /// # Errors
     /// [`Error::Argument`] when there are none.
-    pub fn of(records: &[Record], tunings: &[TuneReport], counters: &[Counters]) -> Result<Self> {
+    pub fn of(
+        records: &[Record],
+        tunings: &[TuneReport],
+        counters: &[Counters],
+        ranks: &RankRecords,
+    ) -> Result<Self> {
         if records.is_empty() {
             return Err(Error::Argument {
                 name: "records",
@@ -54,11 +59,13 @@ impl Report {
             });
         }
         let platforms = Platform::all(records);
-        let (mut chapters, absent) = figures::all(&platforms, tunings, counters);
+        let (mut chapters, absent) = figures::all(&platforms, tunings, counters, ranks);
         let glance = chapters.extract_if(.., |chapter| chapter.name == figures::GLANCE).next();
         let mut about: Vec<_> = platforms.iter().map(measured).collect();
         about.push("How it was measured: bench/METHODOLOGY.md.".into());
-        Ok(Report { about, glance, parts: arranged(tables::all(&platforms), chapters), absent })
+        let mut tables = tables::all(&platforms);
+        tables.extend(tables::of_ranks(ranks));
+        Ok(Report { about, glance, parts: arranged(tables, chapters), absent })
     }
 
     /// Families of figures that the records do not fill, with what each needs.

@@ -7,8 +7,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use gustav_report::{
-    Case, Comparison, Ratios, Record, Report, VENDORS, caches, compare, picture_of_ranks, pictures,
-    read_counters, read_records, read_tuning,
+    BesidePetsc, Case, Comparison, RankRecords, Ratios, Record, Report, VENDORS, caches, compare,
+    picture_of_ranks, pictures, read_counters, read_ranks, read_records, read_tuning,
 };
 
 /// Files of records whose names begin so, with the suites and the peers that count.
@@ -314,98 +314,60 @@ fn rows_of_csv(name: &str) -> Vec<HashMap<String, String>> {
     lines.map(|line| names.iter().cloned().zip(line).collect()).collect()
 }
 
-fn number(row: &HashMap<String, String>, name: &str) -> f64 {
-    row[name].parse().unwrap_or_else(|_| panic!("{name} in {row:?}"))
+/// All records of products over ranks.
+fn rank_records() -> RankRecords {
+    let mut records = RankRecords::default();
+    for name in ["mpi-speed.csv", "mpi-volumes.csv"] {
+        records.extend(read_ranks(&root().join("bench/records").join(name)).unwrap());
+    }
+    records
 }
 
 /// Products over two ranks beside PETSc's, as `bench/mpi_speed.py` recorded them.
-fn ranks_beside_petsc() -> String {
-    let rows = rows_of_csv("mpi-speed.csv");
-    assert!(rows.iter().all(|row| row["status"] == "ok"), "a result was wrong");
+fn ranks_beside_petsc(records: &RankRecords) -> String {
     let mut out = String::new();
     writeln!(
         out,
-        "| matrices | product | cases | geomean | worst | best | bytes, geomean | most |"
+        "| matrices | product | cases | geomean | worst | best | lost | bytes, geomean | most |"
     )
     .unwrap();
-    writeln!(out, "|---|---|---|---|---|---|---|---|").unwrap();
-    for (folder, words) in [("corpus2", "unseen"), ("corpus", "seen")] {
-        for operation in ["spmv", "spmm"] {
-            let here: Vec<_> = rows
-                .iter()
-                .filter(|row| row["folder"] == folder && row["operation"] == operation)
-                .collect();
-            let times: Vec<_> = here.iter().map(|row| number(row, "ratio")).collect();
-            // Nothing is sent where no rank needs anything.
-            let sent = here.iter().filter(|row| number(row, "petsc_bytes") > 0.0);
-            let bytes = sent.map(|row| number(row, "gustav_bytes") / number(row, "petsc_bytes"));
-            let bytes: Vec<_> = bytes.collect();
-            let (Some(times), Some(bytes)) = (Ratios::of(&times), Ratios::of(&bytes)) else {
-                continue;
-            };
-            writeln!(
-                out,
-                "| {words} | {operation} | {} | {:.2} | {:.2} | {:.2} | {:.2} | {:.2} |",
-                times.count, times.geomean, times.worst, times.best, bytes.geomean, bytes.best
-            )
-            .unwrap();
-        }
+    writeln!(out, "|---|---|---|---|---|---|---|---|---|").unwrap();
+    for BesidePetsc { matrices, operation, times, bytes, .. } in records.beside_petsc() {
+        writeln!(
+            out,
+            "| {matrices} | {operation} | {} | {:.2} | {:.2} | {:.2} | {:.0} % | {:.2} | {:.2} |",
+            times.count,
+            times.geomean,
+            times.worst,
+            times.best,
+            100.0 * times.lost,
+            bytes.geomean,
+            bytes.best
+        )
+        .unwrap();
     }
     out
 }
 
-/// Ways of communicating whose bytes were counted, and the matrices and numbers of ranks.
-const WAYS: [&str; 4] = ["1.5D", "rows-of-b", "partial-rows-of-c", "cheapest"];
-const FOLDERS: [(&str, &str); 3] =
-    [("corpus2", "unseen"), ("corpus", "seen"), ("generated", "generated")];
-const RANKS: [&str; 5] = ["4", "16", "64", "256", "1024"];
-
-type Row = HashMap<String, String>;
-
-/// The rows of each matrix, by way, but for matrices of which ranks need nothing of each other: there is no ratio.
-fn counted_by_matrix<'r>(
-    rows: &'r [Row],
-    folder: &str,
-    ranks: &str,
-) -> BTreeMap<&'r str, HashMap<&'r str, &'r Row>> {
-    let mut of_matrix: BTreeMap<&str, HashMap<&str, &Row>> = BTreeMap::new();
-    for row in rows.iter().filter(|r| r["folder"] == folder && r["ranks"] == ranks) {
-        of_matrix.entry(&row["matrix"]).or_default().insert(&row["communication"], row);
-    }
-    of_matrix
-        .retain(|_, m| ["cheapest", "rows-of-b"].iter().all(|way| number(m[way], "bytes") > 0.0));
-    of_matrix
-}
-
-/// Bytes of ranks that were counted, as `gustav plan --mpi-ranks` did: shares of sending all of B to all.
-fn ranks_counted() -> String {
-    let rows = rows_of_csv("mpi-volumes.csv");
+/// Bytes of ranks that were counted, as `gustav plan --mpi-ranks` did, relative to sending all of B to all.
+fn ranks_counted(records: &RankRecords) -> String {
     let mut out = String::new();
     writeln!(out, "| matrices | ranks | cases | 1.5D | rows of B | partial rows of C | cheapest | to rows of B | balance | of bytes |").unwrap();
     writeln!(out, "|---|---|---|---|---|---|---|---|---|---|").unwrap();
-    for (folder, words) in FOLDERS {
-        for ranks in RANKS {
-            let of_matrix = counted_by_matrix(&rows, folder, ranks);
-            let bytes = |m: &HashMap<&str, &Row>, way: &str| number(m[way], "bytes");
-            if of_matrix.is_empty() {
-                continue;
-            }
-            let mean = |of: &dyn Fn(&HashMap<&str, &Row>) -> f64| {
-                let values: Vec<_> = of_matrix.values().map(of).collect();
-                Ratios::of(&values).unwrap().geomean
-            };
-            let shares = WAYS.map(|way| mean(&|m| bytes(m, way) / bytes(m, "all")));
-            let shares: String = shares.iter().map(|share| format!(" {share:.3} |")).collect();
-            writeln!(
-                out,
-                "| {words} | {ranks} | {} |{shares} {:.2} | {:.2} | {:.2} |",
-                of_matrix.len(),
-                mean(&|m| bytes(m, "cheapest") / bytes(m, "rows-of-b")),
-                mean(&|m| number(m["cheapest"], "imbalance")),
-                mean(&|m| number(m["cheapest"], "communication_imbalance")),
-            )
-            .unwrap();
-        }
+    for counted in records.counted() {
+        let relative = counted.relative[1..].iter().map(|share| format!(" {share:.3} |"));
+        writeln!(
+            out,
+            "| {} | {} | {} |{} {:.2} | {:.2} | {:.2} |",
+            counted.matrices,
+            counted.ranks,
+            counted.cases,
+            relative.collect::<String>(),
+            counted.to_rows_of_b,
+            counted.imbalance,
+            counted.communication_imbalance,
+        )
+        .unwrap();
     }
     out
 }
@@ -458,7 +420,9 @@ fn table_1_of_the_paper_is_that_of_the_record() {
 
 #[test]
 fn the_tables_of_ranks_are_those_of_the_records() {
-    let tables = [("mpi-speed", ranks_beside_petsc()), ("mpi-volumes", ranks_counted())];
+    let records = rank_records();
+    let tables =
+        [("mpi-speed", ranks_beside_petsc(&records)), ("mpi-volumes", ranks_counted(&records))];
     check_tables("docs/mpi.md", &tables);
 }
 
@@ -479,26 +443,9 @@ fn check_tables(document: &str, tables: &[(&str, String)]) {
     }
 }
 
-/// The same for the unseen matrices and the generated ones, as lines.
 #[test]
 fn the_picture_of_ranks_is_that_of_the_records() {
-    let rows = rows_of_csv("mpi-volumes.csv");
-    let mut lines = Vec::new();
-    for (folder, words) in [FOLDERS[0], FOLDERS[2]] {
-        for way in WAYS {
-            let point = |ranks: &str| {
-                let of_matrix = counted_by_matrix(&rows, folder, ranks);
-                let shares =
-                    of_matrix.values().map(|m| number(m[way], "bytes") / number(m["all"], "bytes"));
-                let shares: Vec<_> = shares.collect();
-                Some((ranks.parse().unwrap(), Ratios::of(&shares)?.geomean))
-            };
-            let points: Vec<_> = RANKS.into_iter().filter_map(point).collect();
-            assert_eq!(points.len(), RANKS.len(), "{folder} {way}");
-            lines.push((format!("{}, {words}", way.replace('-', " ")), points));
-        }
-    }
-    check_picture("docs/ranks.svg", "docs/mpi.md", &picture_of_ranks(&lines).unwrap());
+    check_picture("docs/ranks.svg", "docs/mpi.md", &picture_of_ranks(&rank_records()).unwrap());
 }
 
 #[test]
@@ -537,5 +484,5 @@ fn the_records_fill_every_figure_of_a_report() {
             counters.extend(read_counters(&path).unwrap());
         }
     }
-    assert_eq!(Report::of(&all, &tunings, &counters).unwrap().absent(), []);
+    assert_eq!(Report::of(&all, &tunings, &counters, &rank_records()).unwrap().absent(), []);
 }

@@ -1,5 +1,5 @@
-"""Arguments of calls over ranks. They are checked before the other ranks are asked for anything, so that all of them hear
-of one that is wrong."""
+"""Arguments of calls over ranks. They are checked before any communication, so that an error in one is reported to all
+ranks."""
 
 from __future__ import annotations
 
@@ -47,3 +47,8 @@ def word(name: str, value: Any, examples: str) -> str:
 def semiring(value: Any) -> str:
     """The name of a semiring; which there are the library knows."""
     return word("semiring", value, '"plus_times" or "min_plus"')
+
+
+def copies(value: Any) -> str:
+    """A number of copies, or "auto", as the library takes it."""
+    return "auto" if isinstance(value, str) and value == "auto" else str(count("copies", value, 1))

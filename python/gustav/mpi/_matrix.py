@@ -30,7 +30,7 @@ class DistPattern:
     nnz, local_nnz : int
         Nonzeros over all ranks, and of this one.
     row_offsets, column_offsets : list of int
-        First rows and columns of the ranks, and behind them their number.
+        First rows and columns of the ranks, then their number.
     """
 
     def __init__(self, ranks: Ranks, local: Any, columns: Sequence[int] | None = None) -> None:
@@ -125,9 +125,9 @@ class DistCsr:
 
 
 def ranks_of(**operands: Any) -> Ranks:
-    """The ranks of the first operand that has some: those that hear of what is wrong with another.
+    """The ranks of the first operand that has some: an error in another operand is reported to these.
 
-    A rank that has none raises alone: it knows nobody whom it could tell.
+    A rank that has none raises alone: it has no communicator.
     """
     for operand in operands.values():
         if isinstance(operand, (DistCsr, DistPattern)):

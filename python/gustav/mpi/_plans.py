@@ -63,6 +63,7 @@ class SpmmPlan:
         deterministic: bool,
         threads: int | None,
         communication: str,
+        copies: int | str,
     ) -> None:
         with ranks_of(pattern=pattern)._preparing():
             pattern = expect_pattern("pattern", pattern)
@@ -74,8 +75,9 @@ class SpmmPlan:
             deterministic = _arguments.flag("deterministic", deterministic)
             threads = _threads(pattern, threads)
             communication = _arguments.word("communication", communication, '"cheapest"')
+            copies = _arguments.copies(copies)
         self._native = _gustav.DistSpmmPlan(
-            pattern._native, columns, dtype, calls, transpose, semiring, deterministic, threads, communication
+            pattern._native, columns, dtype, calls, transpose, semiring, deterministic, threads, communication, copies
         )
         self._pattern, self._columns = pattern, columns
         of_rows, of_columns = pattern.local_rows, pattern.local_columns
@@ -216,6 +218,7 @@ def plan_spmm(
     deterministic: bool = False,
     threads: int | None = None,
     communication: str = "cheapest",
+    copies: int | str = 1,
 ) -> SpmmPlan:
     """A plan for ``op(a) @ b`` with dense b of so many columns. Collective.
 
@@ -234,12 +237,15 @@ def plan_spmm(
         Threads of this rank; those of the ranks where not given.
     communication : str
         ``cheapest``, ``rows-of-b`` or ``partial-rows-of-c``: what ranks send each other.
+    copies : int or "auto"
+        Ranks of a team, to each of which a row of b is sent once: a divisor of the number of ranks; ``"auto"`` for the
+        one that sends the fewest bytes and fits into memory, which ``explain()`` compares with the others.
     """
     pattern = pattern_of(a)
     with pattern.ranks._preparing():
         name = _dtype_of(a, dtype)
     return SpmmPlan(
-        pattern, columns, name, calls, transpose, semiring, deterministic, threads, communication
+        pattern, columns, name, calls, transpose, semiring, deterministic, threads, communication, copies
     )
 
 

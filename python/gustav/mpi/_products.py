@@ -1,4 +1,4 @@
-"""Products over ranks in one call. Plans are kept with the pattern, so that a second product exchanges no indices."""
+"""Products over ranks in one call. Plans are cached with the pattern, so that a second product exchanges no indices."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from . import _arguments
 from ._matrix import DistCsr, DistPattern, expect_matrix, ranks_of
 from ._plans import SddmmPlan, SpgemmPlan, SpmmPlan, pattern_of, plan_sddmm, plan_spgemm, plan_spmm
 
-# Plans that a pattern keeps.
-_KEPT = 8
+# The most plans that a pattern caches.
+_CACHED_PLANS = 8
 
 
-def kept(pattern: DistPattern, key: tuple[Any, ...], make: Callable[[], Any]) -> Any:
-    """The plan of this key, made if the pattern has none; the oldest goes, which is the same one on every rank."""
+def cached(pattern: DistPattern, key: tuple[Any, ...], make: Callable[[], Any]) -> Any:
+    """The plan of this key, made if the pattern has none; the oldest is dropped, which is the same one on every rank."""
     plan = pattern._plans.get(key)
     if plan is None:
         plan = make()
-        if len(pattern._plans) >= _KEPT:
+        if len(pattern._plans) >= _CACHED_PLANS:
             del pattern._plans[next(iter(pattern._plans))]
         pattern._plans[key] = plan
     return plan
@@ -61,7 +61,7 @@ def spmm(
         semiring = _arguments.semiring(semiring)
         deterministic = _arguments.flag("deterministic", deterministic)
     key = ("spmm", columns, dtype, transpose, semiring, deterministic)
-    plan: SpmmPlan = kept(
+    plan: SpmmPlan = cached(
         pattern,
         key,
         lambda: plan_spmm(a, columns, transpose=transpose, semiring=semiring, deterministic=deterministic),
@@ -122,7 +122,7 @@ def sddmm(
         if len(getattr(x, "shape", ())) != 2:
             raise ValueError("x: expected two dimensions")
         depth, dtype = int(x.shape[1]), _families.dtype_name(x)
-    plan: SddmmPlan = kept(pattern, ("sddmm", depth, dtype), lambda: plan_sddmm(pattern, depth, dtype=dtype))
+    plan: SddmmPlan = cached(pattern, ("sddmm", depth, dtype), lambda: plan_sddmm(pattern, depth, dtype=dtype))
     return plan.execute(x, y, out, alpha, beta)
 
 
@@ -139,7 +139,7 @@ def spgemm(a: DistCsr, b: DistCsr, *, alpha: float | None = None, semiring: str 
         dtype = _families.dtype_name(a.data)
         semiring = _arguments.semiring(semiring)
     key = ("spgemm", b.pattern, dtype, semiring)
-    plan: SpgemmPlan = kept(a.pattern, key, lambda: plan_spgemm(a, b, semiring=semiring))
+    plan: SpgemmPlan = cached(a.pattern, key, lambda: plan_spgemm(a, b, semiring=semiring))
     return plan.execute(a, b, alpha)
 
 

@@ -4,14 +4,29 @@ from __future__ import annotations
 
 import ctypes
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
+from types import TracebackType
 from typing import Any
 
 from .. import _gustav
 
 # Variables by which a user says how many threads there are.
 _THREADS = ("GUSTAV_NUM_THREADS", "OMP_NUM_THREADS", "RAYON_NUM_THREADS")
+
+
+class _Preparing:
+    """What reports an exception to the other ranks. It has no state, as it is entered at every call."""
+
+    __slots__ = ("_native",)
+
+    def __init__(self, native: _gustav.Ranks) -> None:
+        self._native = native
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: type[BaseException] | None, e: BaseException | None, _: TracebackType | None) -> None:
+        if isinstance(e, Exception):
+            self._native.fail(f"{type(e).__name__}: {e}")
 
 
 class Ranks:
@@ -46,6 +61,7 @@ class Ranks:
 
     def _begin(self, native: _gustav.Ranks) -> None:
         self._native = native
+        self._reporting = _Preparing(native)
         self.rank = native.rank
         self.size = native.size
         self.threads = self._default_threads()
@@ -70,14 +86,9 @@ class Ranks:
     def __repr__(self) -> str:
         return f"rank {self.rank} of {self._native.description}"
 
-    @contextmanager
-    def _preparing(self) -> Iterator[None]:
-        """Work before a collective call: the other ranks hear of an exception in it, and do not wait."""
-        try:
-            yield
-        except Exception as e:
-            self._native.fail(f"{type(e).__name__}: {e}")
-            raise
+    def _preparing(self) -> _Preparing:
+        """Work before a collective call: an exception in it is reported to the other ranks, which then do not wait."""
+        return self._reporting
 
 
 def _of_mpi4py(communicator: Any) -> _gustav.Ranks:

@@ -92,14 +92,14 @@ def _expect_tensors(**tensors: Any) -> None:
 def _product(pattern: DistPattern, values: Tensor, x: Tensor, transpose: bool) -> Tensor:
     columns, dtype = x.shape[1], str(x.dtype).removeprefix("torch.")
     key = ("spmm", columns, dtype, transpose, "plus_times", False)
-    plan = kept(pattern, key, lambda: plan_spmm(pattern, columns, dtype=dtype, transpose=transpose))
+    plan = cached(pattern, key, lambda: plan_spmm(pattern, columns, dtype=dtype, transpose=transpose))
     y: Tensor = plan.execute(values.detach(), x.detach())
     return y
 
 
 def _at_nonzeros(pattern: DistPattern, q: Tensor, k: Tensor) -> Tensor:
     depth, dtype = q.shape[1], str(q.dtype).removeprefix("torch.")
-    plan = kept(pattern, ("sddmm", depth, dtype), lambda: plan_sddmm(pattern, depth, dtype=dtype))
+    plan = cached(pattern, ("sddmm", depth, dtype), lambda: plan_sddmm(pattern, depth, dtype=dtype))
     values: Tensor = plan.execute(q.detach(), k.detach())
     return values
 

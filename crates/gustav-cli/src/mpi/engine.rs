@@ -10,7 +10,7 @@ use gustav_mpi::{
 use crate::failure::Result;
 
 /// Where a rank computes.
-pub enum Place {
+pub enum Location {
     /// On its CPU.
     Cpu(Device),
     /// On its CPU, in a team of ranks.
@@ -49,16 +49,18 @@ impl<T: DistScalar> Engine<T> {
     /// # Errors
     /// Those of the plan, on every rank.
     pub fn new<I: Index, O: Index>(
-        place: &Place,
+        location: &Location,
         pattern: &DistPattern<I, O>,
         problem: &Problem,
     ) -> Result<Self> {
-        Ok(match place {
-            Place::Cpu(device) => Engine::Cpu(Box::new(SpmmPlan::new(pattern, problem, device)?)),
-            Place::Team(device) => {
+        Ok(match location {
+            Location::Cpu(device) => {
+                Engine::Cpu(Box::new(SpmmPlan::new(pattern, problem, device)?))
+            }
+            Location::Team(device) => {
                 Engine::Team(Box::new(ReplicatedSpmmPlan::new(pattern, problem, device)?))
             }
-            Place::Gpu(gpu) => Engine::Gpu(Box::new(OnGpu {
+            Location::Gpu(gpu) => Engine::Gpu(Box::new(OnGpu {
                 plan: GpuSpmmPlan::new(pattern, problem, gpu)?,
                 device: gpu.device().clone(),
                 operands: None,
@@ -121,7 +123,8 @@ impl<T: DistScalar> Engine<T> {
                 };
                 let Operands { values, b, c, before } = operands;
                 if let Some(before) = before {
-                    c.data_mut().copy_from(before.data(), device.stream())?;
+                    let copied = c.data_mut().copy_from(before.data(), device.stream());
+                    a.pattern().ranks().together(copied)?;
                 }
                 Ok(plan.execute(&*values, b, c, scale)?)
             }

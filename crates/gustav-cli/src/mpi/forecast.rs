@@ -331,7 +331,7 @@ fn all_gather(of_b: &Partition, nonzeros: &[u64], row: u64) -> Volume {
 }
 
 /// 1.5D (Koanantakool et al. 2016): `copies` ranks have a block of rows of A, B and C, as large as
-/// those of as many ranks together; each multiplies its share of the blocks of B, which is sent to
+/// those of as many ranks together; each multiplies its part of the blocks of B, which is sent to
 /// it whole, and the copies of C are summed by an all-reduce.
 fn replicated(
     of_b: &Partition,
@@ -350,10 +350,10 @@ fn replicated(
     let of_rank = |q: usize| {
         let (block, copy) = (q / copies, q % copies);
         let mine = copy * stages..(copy + 1) * stages;
-        // The copy in whose share the block is sends it to the other blocks' copies of that share.
+        // The copy whose part has the block sends it to the other blocks' copies of that part.
         let sends = mine.contains(&block);
-        let held = if sends { of_block(of_b, block) } else { 0 };
-        let received = (of_blocks(of_b, mine) - held) * row_of_b;
+        let own = if sends { of_block(of_b, block) } else { 0 };
+        let received = (of_blocks(of_b, mine) - own) * row_of_b;
         let sent = if sends { of_block(of_b, block) * row_of_b * (blocks as u64 - 1) } else { 0 };
         let sums = 2 * (copies as u64 - 1) * of_block(of_c, block) * row_of_c / copies as u64;
         let work: u64 = nonzeros[block * copies..(block + 1) * copies].iter().sum();

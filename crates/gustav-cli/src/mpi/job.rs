@@ -7,8 +7,8 @@ use gustav::cuda::CudaDevice;
 use gustav::{Chooser, Error, Layout, Scalar};
 use gustav_mpi::{Device, DistDense, Gpu, Options, Partition, Ranks, Replicated};
 
-use super::Ranked;
-use super::engine::Place;
+use super::{Copies, Ranked};
+use super::engine::Location;
 use crate::args::{AlgorithmArg, Choice, Printing};
 use crate::failure::{ERROR, Failure, Outcome, Result};
 use crate::measure::{self, Timing};
@@ -53,7 +53,7 @@ pub fn run(
         Err(failure) => failure,
     };
     // Of these, the others may not know.
-    if let Failure::Library(Error::Communication { .. } | Error::Device { .. }) = failure {
+    if let Failure::Library(Error::Communication { .. }) = failure {
         failure.report();
         // The others may wait for this rank.
         job.ranks.communicator().abort(i32::from(ERROR));
@@ -129,14 +129,17 @@ impl Job {
     ///
     /// # Errors
     /// For options that products over ranks do not have.
-    pub fn place(&self, choice: &Choice, ranked: Ranked) -> Result<(Place, usize)> {
+    pub fn location(&self, choice: &Choice, ranked: Ranked) -> Result<(Location, usize)> {
         let Some(name) = choice.device.strip_prefix("cuda") else {
             let (device, threads) = self.device(choice, ranked)?;
-            let place = match ranked.copies {
-                Some(copies) => Place::Team(Replicated::new(device, copies)),
-                None => Place::Cpu(device),
+            let location = match ranked.copies {
+                Some(Copies::Number(copies)) => {
+                    Location::Team(Replicated::new(device, copies))
+                }
+                Some(Copies::Automatic) => Location::Team(Replicated::automatic(device)),
+                None => Location::Cpu(device),
             };
-            return Ok((place, threads));
+            return Ok((location, threads));
         };
         let position = self.ranks.hosts()?.position(self.ranks.rank());
         let gpu = || {
@@ -164,7 +167,7 @@ impl Job {
             };
             Ok(gpu.communication(ranked.communication.unwrap_or_default()))
         };
-        Ok((Place::Gpu(self.together(gpu())?), 1))
+        Ok((Location::Gpu(self.together(gpu())?), 1))
     }
 
     /// The CPU with the chooser of `choice`, and the number of this rank's threads. Collective.
@@ -205,7 +208,7 @@ impl Job {
         Ok((Device::cpu(options).communication(communication), count))
     }
 
-    /// Ranks that share this process's cores: those of its host, unless each is bound to its own.
+    /// Ranks that use the same cores as this process: those of its host, unless each is bound to its own.
     fn ranks_on_this_host(&self) -> Result<usize> {
         let rank = self.ranks.rank();
         let seen = format!("{} {:?}", self.ranks.hosts()?.numbers()[rank], cores());

@@ -58,7 +58,7 @@ pub fn read<T: Scalar, I: Index, O: Index>(
     Ok(parts.balanced()?)
 }
 
-/// Where a dense operand comes from.
+/// The source of a dense operand.
 pub enum Operand<'a, T: Scalar> {
     /// Random values of this seed, so many in a row: every rank makes its own.
     Random { columns: usize, seed: u64 },

@@ -112,8 +112,8 @@ fn explained<T: DistScalar, I: Index, O: Index>(
         Operation::Spmm | Operation::Spmv => {
             let problem = refine(pattern.spmm(args.columns).problem);
             let problem = Problem { operation: args.operation, ..problem };
-            let (place, _) = job.place(args.choice, args.ranked)?;
-            Ok(Engine::<T>::new(&place, pattern, &problem)?.explain().clone())
+            let (location, _) = job.location(args.choice, args.ranked)?;
+            Ok(Engine::<T>::new(&location, pattern, &problem)?.explain().clone())
         }
         Operation::Sddmm => {
             let (device, _) = job.device(args.choice, args.ranked)?;

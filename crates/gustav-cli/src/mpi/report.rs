@@ -17,7 +17,7 @@ use crate::table::rate;
 
 /// A finished product over ranks.
 pub struct Finished<'a> {
-    /// Where A comes from.
+    /// The source of A.
     pub source: &'a Source,
     /// The types in which it was read.
     pub types: &'a Types,
@@ -36,7 +36,7 @@ pub struct Finished<'a> {
     /// The product as text.
     pub formula: String,
     /// A few values of C, and its norm.
-    pub look: (String, f64),
+    pub sample: (String, f64),
     /// The oracle's verdict, on the first rank.
     pub verdict: Option<Verdict>,
 }
@@ -146,7 +146,7 @@ impl Finished<'_> {
             sent: Sent::of(e),
             workspace_bytes: e.workspace_bytes,
             nnz_c: self.nnz_c,
-            norm: Number(self.look.1),
+            norm: Number(self.sample.1),
             verified: self.verdict.as_ref().map(|v| v.ok),
             max_error: self.verdict.as_ref().map(|v| Number(v.max_error())),
             error_bound: self.verdict.as_ref().map(|v| Number(v.error_bound())),
@@ -177,7 +177,7 @@ impl Finished<'_> {
             t,
             "execute    {median_ms:.3} ms on the slowest rank (median of {repeats}){rate}"
         );
-        let _ = writeln!(t, "C          {}, norm {:.6e}", self.look.0, self.look.1);
+        let _ = writeln!(t, "C          {}, norm {:.6e}", self.sample.0, self.sample.1);
         if let Some(v) = &self.verdict {
             let _ = writeln!(t, "verified   {v}");
         }
@@ -189,7 +189,7 @@ impl Finished<'_> {
 ///
 /// # Errors
 /// Of communication.
-pub fn look<T: Scalar>(job: &Job, local: &[T]) -> Result<(String, f64)> {
+pub fn sample<T: Scalar>(job: &Job, local: &[T]) -> Result<(String, f64)> {
     const SHOWN: usize = 4;
     let square = |v: &T| v.to_f64().powi(2);
     let sample = local.iter().take(SHOWN + 1).map(|v| format!(" {v:.6}")).collect::<String>();

@@ -9,7 +9,7 @@ use gustav_testkit::oracle;
 
 use super::job::{self, Job};
 use super::parts::{Operand, gather_csr, read};
-use super::report::{Finished, look};
+use super::report::{Finished, sample};
 use crate::failure::Result;
 use crate::measure;
 use crate::output::{self, Content};
@@ -87,7 +87,7 @@ fn multiply<T: DistScalar, I: Index, O: Index>(job: &Job, args: &Sddmm<'_>) -> R
         let call = SddmmCall { scale: Scale::new().alpha(alpha).beta(beta), factors };
         Ok(plan.execute(&x, &y, values, call)?)
     })?;
-    let look = look(job, out.values().as_slice())?;
+    let sample = sample(job, out.values().as_slice())?;
 
     let gathered = match running.verify || running.output.is_some() {
         true => gather_csr(job, &out)?,
@@ -132,7 +132,7 @@ fn multiply<T: DistScalar, I: Index, O: Index>(job: &Job, args: &Sddmm<'_>) -> R
             if args.factors { "∘A" } else { "" },
             if adds { ", + β·A" } else { "" },
         ),
-        look,
+        sample,
         verdict,
     };
     finished.print(job)

@@ -7,7 +7,7 @@ use gustav_testkit::oracle;
 
 use super::job::{self, Job};
 use super::parts::{gather_csr, scatter};
-use super::report::{Finished, look};
+use super::report::{Finished, sample};
 use crate::failure::{Failure, Result};
 use crate::measure;
 use crate::output::{self, Content};
@@ -25,7 +25,7 @@ pub struct Spgemm<'a> {
     pub right: Option<&'a Source>,
     /// Whether an option was given that products over ranks do not have, and which.
     pub refused: Option<&'static str>,
-    /// Whether rows of C come out sorted.
+    /// Whether rows of C are sorted.
     pub sorted: bool,
     /// Types, how to compute, what is printed.
     pub options: &'a Options,
@@ -93,7 +93,7 @@ fn multiply<T: DistScalar, I: Index, O: Index>(job: &Job, args: &Spgemm<'_>) -> 
     let Some(c) = product else {
         return Err(Failure::Request("no product was computed".into()));
     };
-    let look = look(job, c.values().as_slice())?;
+    let sample = sample(job, c.values().as_slice())?;
 
     let gathered = match running.verify || running.output.is_some() {
         true => gather_csr(job, &c)?,
@@ -126,7 +126,7 @@ fn multiply<T: DistScalar, I: Index, O: Index>(job: &Job, args: &Spgemm<'_>) -> 
         multiplications: None,
         nnz_c: Some(c.pattern().nnz()),
         formula,
-        look,
+        sample,
         verdict,
     };
     finished.print(job)

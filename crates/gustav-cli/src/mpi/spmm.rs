@@ -10,7 +10,7 @@ use gustav_testkit::oracle;
 use super::engine::Engine;
 use super::job::{self, Job};
 use super::parts::{Operand, read};
-use super::report::{Finished, look};
+use super::report::{Finished, sample};
 use crate::failure::{Failure, Result};
 use crate::measure;
 use crate::output::Content;
@@ -52,7 +52,7 @@ pub fn spmm(args: &Spmm<'_>) -> Result {
 
 fn multiply<T: DistScalar, I: Index, O: Index>(job: &Job, args: &Spmm<'_>) -> Result {
     let Spmm { options: Options { running, choice, .. }, layout, .. } = *args;
-    let (place, threads) = job.place(choice, args.options.ranked)?;
+    let (location, threads) = job.location(choice, args.options.ranked)?;
     let a = read::<T, I, O>(job, args.file, running.seed)?;
     let pattern = a.pattern().clone();
     let (of_b, of_c) = match choice.transpose {
@@ -92,7 +92,7 @@ fn multiply<T: DistScalar, I: Index, O: Index>(job: &Job, args: &Spmm<'_>) -> Re
 
     let zeros = DistDense::<T>::zeros(&job.ranks, of_c, columns, layout);
     let mut c = job.together(zeros.map_err(Failure::from))?;
-    let (mut plan, plan_ms) = measure::once(|| Engine::<T>::new(&place, &pattern, &problem))?;
+    let (mut plan, plan_ms) = measure::once(|| Engine::<T>::new(&location, &pattern, &problem))?;
     let scale = Scale::new().alpha(alpha).beta(beta);
     // β = 0 must not read it.
     c.local_mut().data_mut().fill(T::from_f64(f64::NAN));
@@ -102,7 +102,7 @@ fn multiply<T: DistScalar, I: Index, O: Index>(job: &Job, args: &Spmm<'_>) -> Re
         plan.execute(&a, b.local(), (c.local_mut(), first), scale)
     })?;
     job.together(plan.download(c.local_mut()))?;
-    let look = look(job, c.local().data())?;
+    let sample = sample(job, c.local().data())?;
 
     let gathered = match running.verify || running.output.is_some() {
         true => c.gather()?,
@@ -156,7 +156,7 @@ fn multiply<T: DistScalar, I: Index, O: Index>(job: &Job, args: &Spmm<'_>) -> Re
         multiplications: Some(problem.nnz as f64 * columns as f64),
         nnz_c: None,
         formula,
-        look,
+        sample,
         verdict,
     };
     finished.print(job)

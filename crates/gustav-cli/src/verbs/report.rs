@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 
-use gustav_report::{Report, Written, read_counters, read_records, read_tuning};
+use gustav_report::{
+    RankRecords, Report, Written, read_counters, read_ranks, read_records, read_tuning,
+};
 use serde::Serialize;
 
 use crate::args::Printing;
@@ -26,6 +28,10 @@ pub struct Args {
     /// and instructions per cycle
     #[arg(long, value_name = "COUNTERS.csv", num_args = 1..)]
     counters: Vec<PathBuf>,
+    /// Products over ranks, as bench/mpi_volumes.py and bench/mpi_speed.py write them, to draw what
+    /// ranks send and how fast they are beside PETSc
+    #[arg(long, value_name = "RANKS.csv", num_args = 1..)]
+    ranks: Vec<PathBuf>,
     /// The page
     #[arg(short, long, value_name = "REPORT.html", default_value = "report.html")]
     output: PathBuf,
@@ -62,8 +68,12 @@ pub fn run(args: &Args) -> Result {
     for path in &args.counters {
         counters.extend(read_counters(path)?);
     }
+    let mut ranks = RankRecords::default();
+    for path in &args.ranks {
+        ranks.extend(read_ranks(path)?);
+    }
     let spinner = output::spinner(args.printing, "drawing");
-    let written = Report::of(&records, &tunings, &counters)?.write(&args.output);
+    let written = Report::of(&records, &tunings, &counters, &ranks)?.write(&args.output);
     spinner.finish_and_clear();
     let Written { page, folder, tables, figures, absent } = written?;
     let summary = Summary {

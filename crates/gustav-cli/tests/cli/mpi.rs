@@ -103,6 +103,9 @@ fn teams_of_ranks_multiply() {
             assert_eq!(job(&folder, ranks, &line)["verified"], true, "{line}");
         }
     }
+    // Bytes are counted for one copy and for two.
+    let run = launch(&folder, "-n 2 gustav plan gen:rmat:8,6 --columns 9 --mpi --copies auto");
+    assert!(run.stdout.contains("which sends the fewest bytes"), "{run:?}");
     let refused = error(&folder, "-n 2 gustav spmm gen:rmat:8,6 --columns 9 --mpi --copies 3");
     assert!(refused.contains("copies: 3"), "{refused}");
 }

@@ -76,6 +76,22 @@ impl Isa {
     }
 }
 
+/// Whether loads of single values are faster than the instruction that gathers a vector of them, as
+/// on AMD's processors.
+pub(crate) fn has_slow_gathers() -> bool {
+    #[cfg(target_arch = "x86_64")]
+    {
+        static SLOW: std::sync::OnceLock<bool> = std::sync::OnceLock::new();
+        *SLOW.get_or_init(|| {
+            let vendor = std::arch::x86_64::__cpuid(0);
+            let name = [vendor.ebx, vendor.edx, vendor.ecx].map(u32::to_le_bytes).concat();
+            [b"AuthenticAMD", b"HygonGenuine"].iter().any(|slow| name == slow.as_slice())
+        })
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    false
+}
+
 impl Display for Isa {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(self.name())

@@ -12,7 +12,7 @@ use super::abi::{self, Constants, Functions, Handle, Opaque, SUCCESS, Status};
 use super::search::{Abi, Found};
 use crate::communicator::Tag;
 
-/// How long a launcher takes to pass on what a rank prints, with room to spare.
+/// How long a launcher takes to forward what a rank prints, with a margin.
 const PASSED_ON: Duration = Duration::from_millis(300);
 
 /// How many threads may call MPI, as its standard numbers it.
@@ -67,17 +67,17 @@ pub trait Engine: Send + Sync {
     /// `of` is a communicator of the library.
     unsafe fn rank_and_size(&self, of: usize) -> Result<(usize, usize), String>;
     /// # Safety
-    /// `communicator` came from [`Engine::duplicate`] and is not used again.
+    /// `communicator` was returned by [`Engine::duplicate`] and is not used again.
     unsafe fn free(&self, communicator: usize) -> Result<(), String>;
     /// # Safety
-    /// Of this and the following: `on` came from [`Engine::duplicate`].
+    /// Of this and the following: `on` was returned by [`Engine::duplicate`].
     unsafe fn barrier(&self, on: usize) -> Result<(), String>;
     /// # Safety
     /// See [`Engine::barrier`]; both have the same length.
     unsafe fn all_reduce_max(&self, on: usize, mine: &[u64], all: &mut [u64])
     -> Result<(), String>;
     /// # Safety
-    /// See [`Engine::barrier`]; `all` has room for what every rank gives.
+    /// See [`Engine::barrier`]; `all` has the length of what every rank gives.
     unsafe fn all_gather(&self, on: usize, mine: &[u8], all: &mut [u8]) -> Result<(), String>;
     /// # Safety
     /// See [`Engine::barrier`]; both have a number for every rank.
@@ -172,10 +172,10 @@ impl<H: Handle> Calls<H> {
         let mut text = [0_u8; 4096];
         let mut len = 0;
         // SAFETY: the longest text of any library has 512 bytes.
-        let said =
+        let status =
             unsafe { (self.functions.error_string)(code, text.as_mut_ptr().cast(), &mut len) };
         let text = text.split(|b| *b == 0).next().unwrap_or_default();
-        Err(match said {
+        Err(match status {
             SUCCESS => String::from_utf8_lossy(text).into_owned(),
             _ => format!("error {code}"),
         })
@@ -237,9 +237,9 @@ impl<H: Handle> Engine for Calls<H> {
         // More than MPI_MAX_LIBRARY_VERSION_STRING of any library.
         let mut text = vec![0_u8; 1 << 16];
         let at: *mut c_char = text.as_mut_ptr().cast();
-        // SAFETY: there is room; may be called at any time.
+        // SAFETY: the buffer has the length that MPI asks for; may be called at any time.
         self.number(|n| unsafe { (self.functions.library_version)(at, n) })?;
-        // Name and version come first; builds are told apart behind them.
+        // Name and version are first; what distinguishes builds follows.
         let line = text.split(|b| [0, b'\n', b','].contains(b)).next().unwrap_or_default();
         let words = String::from_utf8_lossy(line);
         Ok(words.split_whitespace().collect::<Vec<_>>().join(" ").replace(" :", ":"))
@@ -249,7 +249,7 @@ impl<H: Handle> Engine for Calls<H> {
         // More than MPI_MAX_PROCESSOR_NAME of any library.
         let mut text = [0_u8; 4096];
         let at: *mut c_char = text.as_mut_ptr().cast();
-        // SAFETY: there is room; MPI is initialised, as callers see to.
+        // SAFETY: the buffer has the length that MPI asks for; MPI is initialised, as callers see to.
         self.number(|n| unsafe { (self.functions.processor_name)(at, n) })?;
         let name = text.split(|b| *b == 0).next().unwrap_or_default();
         Ok(String::from_utf8_lossy(name).into_owned())
@@ -277,7 +277,7 @@ impl<H: Handle> Engine for Calls<H> {
     }
 
     fn abort(&self, status: i32) {
-        // MPICH's launcher drops what ranks have printed and it has not yet passed on when a job is aborted.
+        // MPICH's launcher drops what ranks have printed and it has not yet forwarded when a job is aborted.
         std::thread::sleep(PASSED_ON);
         // SAFETY: of all processes.
         unsafe { (self.functions.abort)(self.constants.world, status) };
@@ -334,7 +334,7 @@ impl<H: Handle> Engine for Calls<H> {
         let (n, byte) = (count(mine.len())?, self.constants.byte);
         let (from, to): (*const c_void, *mut c_void) =
             (mine.as_ptr().cast(), all.as_mut_ptr().cast());
-        // SAFETY: there is room, as promised.
+        // SAFETY: the buffer has the length that MPI asks for, as promised.
         self.check(unsafe { (self.functions.all_gather)(from, n, byte, to, n, byte, H::of(on)) })
     }
 
@@ -394,7 +394,7 @@ impl<H: Handle> Engine for Calls<H> {
         list.clear();
         list.extend(requests.map(H::of));
         let (n, mut status) = (count(list.len())?, Status::new());
-        // SAFETY: requests under way, as promised; the status has room for that of any library.
+        // SAFETY: requests in flight, as promised; the status is as large as that of any library.
         let done = self.number(|at| unsafe {
             (self.functions.wait_any)(n, list.as_mut_ptr(), at, &mut status)
         });

@@ -23,7 +23,7 @@ const MESSAGE_LIMIT: usize = 1 << 30;
 /// for all ranks: one that gives up alone calls [`Communicator::abort`] before. After a finalisation by the program
 /// every call is an error.
 ///
-/// Where the [thread level](Mpi::thread_level) is [`ThreadLevel::Serialized`], calls of gustav take turns, but those
+/// Where the [thread level](Mpi::thread_level) is [`ThreadLevel::Serialized`], calls of gustav exclude each other, but those
 /// that the program makes itself, or another library, are not known here: no other thread is in MPI during a call of
 /// [`Mpi::init`], of [`Mpi::world`], and of anything on the ranks.
 #[derive(Clone)]
@@ -40,7 +40,7 @@ struct Shared {
     /// Whether it was initialised here.
     ours: bool,
     /// One thread at a time, where MPI asks for it.
-    turn: Mutex<()>,
+    lock: Mutex<()>,
 }
 
 impl std::fmt::Debug for Mpi {
@@ -122,7 +122,7 @@ impl Mpi {
     /// finalised MPI.
     pub unsafe fn ranks_of(&self, communicator: usize) -> Result<Ranks> {
         let all = self.shared.rank;
-        let _turn = self.shared.turn(all)?;
+        let _lock = self.shared.lock(all)?;
         // SAFETY: promised by the caller.
         let made = unsafe { self.shared.engine.duplicate(communicator) };
         let (handle, rank, size) =
@@ -166,7 +166,7 @@ impl Shared {
         let level = engine.thread_level().map_err(no_mpi)?;
         // SAFETY: a communicator while MPI is initialised.
         let (rank, _) = unsafe { engine.rank_and_size(engine.world()) }.map_err(no_mpi)?;
-        Ok(Shared { engine, version, level, rank, ours, turn: Mutex::new(()) })
+        Ok(Shared { engine, version, level, rank, ours, lock: Mutex::new(()) })
     }
 
     /// Whether it is over; the program may have ended it as well.
@@ -180,7 +180,7 @@ impl Shared {
 
     /// The right to call MPI from this thread, for the rank of this number. MPI ends the process that calls it after it
     /// was finalised.
-    fn turn(&self, rank: usize) -> Result<Option<MutexGuard<'_, ()>>> {
+    fn lock(&self, rank: usize) -> Result<Option<MutexGuard<'_, ()>>> {
         if self.finalized() {
             return Err(failed(rank, "calling MPI", None, self.over()));
         }
@@ -199,7 +199,7 @@ impl Shared {
                 });
             }
         }
-        Ok(Some(self.turn.lock().unwrap_or_else(PoisonError::into_inner)))
+        Ok(Some(self.lock.lock().unwrap_or_else(PoisonError::into_inner)))
     }
 }
 
@@ -211,8 +211,8 @@ impl Drop for Shared {
         if std::thread::panicking() {
             return self.engine.abort(1);
         }
-        if let Ok(_turn) = self.turn(self.rank) {
-            // Nobody is left to hear of an error.
+        if let Ok(_lock) = self.lock(self.rank) {
+            // There is nobody to return an error to.
             let _ = self.engine.finalize();
         }
     }
@@ -233,7 +233,7 @@ impl MpiCommunicator {
         peer: Option<usize>,
         call: impl FnOnce(&dyn Engine, usize) -> Result<R, String>,
     ) -> Result<R> {
-        let _turn = self.shared.turn(self.rank)?;
+        let _lock = self.shared.lock(self.rank)?;
         call(&*self.shared.engine, self.handle).map_err(|e| failed(self.rank, action, peer, e))
     }
 
@@ -288,7 +288,7 @@ unsafe impl Communicator for MpiCommunicator {
     fn all_gather(&self, mine: &[u8], all: &mut [u8]) -> Result<()> {
         self.check_len("bytes of all ranks", mine.len().saturating_mul(self.size), all.len())?;
         self.call("MPI_Allgather", None, |mpi, on| {
-            // SAFETY: a duplicate that is not freed; there is room for all.
+            // SAFETY: a duplicate that is not freed; `all` has the length of all contributions.
             unsafe { mpi.all_gather(on, mine, all) }
         })
     }
@@ -333,7 +333,7 @@ unsafe impl Communicator for MpiCommunicator {
 
     unsafe fn wait_any(&self, requests: &[Request]) -> Result<usize> {
         self.call("MPI_Waitany", None, |mpi, _| {
-            // SAFETY: requests under way, as the caller promises.
+            // SAFETY: requests in flight, as the caller promises.
             unsafe { mpi.wait_any(&mut requests.iter().map(|r| r.0)) }
         })
     }
@@ -352,8 +352,8 @@ impl Drop for MpiCommunicator {
         if std::thread::panicking() {
             return;
         }
-        if let Ok(_turn) = self.shared.turn(self.rank) {
-            // SAFETY: the last use of the duplicate. Nobody is left to hear of an error.
+        if let Ok(_lock) = self.shared.lock(self.rank) {
+            // SAFETY: the last use of the duplicate. There is nobody to return an error to.
             let _ = unsafe { self.shared.engine.free(self.handle) };
         }
     }

@@ -7,18 +7,18 @@ use gustav_cpu::{CpuScalar, Options};
 
 use super::rows::{self, Arrival, WholeRows};
 use super::{
-    Brings, Described, Incoming, Own, Partial, Passed, Peer, Received, Section, Send, Served,
+    Contents, Described, Forward, Incoming, Own, Partial, Peer, Received, Section, Send, Served,
     SpmmPlan, Workspace,
 };
+use crate::block_description::RemoteBlock;
 use crate::blocks::{Block, Blocks, fits};
 use crate::communicator::Tag;
 use crate::exchange::Exchange;
 use crate::explain::unconfigured;
 use crate::hosts::Relay;
-use crate::local::{Common, DistScalar, Nonzeros, Product, is_widened, room};
-use crate::routes::{Pass, Routes};
+use crate::local::{Common, DistScalar, Nonzeros, Product, is_widened, largest_buffer};
+use crate::routes::{RelayedRows, Routes};
 use crate::volume::Counted;
-use crate::words::Foreign;
 use crate::{DistPattern, Explanation, Hosts, Volume};
 
 /// What a plan is made of.
@@ -45,7 +45,7 @@ impl<'b, I: Index, O: Index> Builder<'b, I, O> {
         described: Described,
         hosts: &Hosts,
     ) -> Result<(SpmmPlan<T>, Counted)> {
-        let Described { number, shape, blocks, foreign, routes, limit, .. } = described;
+        let Described { number, shape, blocks, remote, routes, any_gpu, limit, .. } = described;
         let ranks = self.pattern.ranks();
         let (rank, transpose) = (ranks.rank(), self.problem.transpose_a);
         let columns = self.pattern.columns().count(rank);
@@ -63,38 +63,38 @@ impl<'b, I: Index, O: Index> Builder<'b, I, O> {
         let Blocks { own, others } = blocks;
 
         let mut messages = Messages::with_limit(limit);
-        let passed = messages.routes::<T>(&routes, rank, &others, n)?;
+        let forwards = messages.routes::<T>(&routes, rank, &others, n)?;
         let mut relays = Vec::new();
         for Relay { through, rows, .. } in &routes.relays {
             let len = rows.len() * n;
-            let message = messages.exchange.add_outgoing::<T>(*through, Tag::Relayed, len)?;
+            let message = messages.exchange.add_outgoing::<T>(*through, Tag::ToRelay, len)?;
             relays.push(Send { message, rows: rows.clone(), values: Vec::new() });
         }
         let mut peers = Vec::new();
         let mut first = self.rows_of_b;
         let mut others = others.into_iter().peekable();
-        for (q, foreign) in foreign.into_iter().enumerate() {
+        for (q, remote) in remote.into_iter().enumerate() {
             let block = others.next_if(|block| block.peer == q);
-            if block.is_none() && foreign.is_none() {
+            if block.is_none() && remote.is_none() {
                 continue;
             }
             if let Some(block) = &block {
                 counted.add_block(&block.counts, &shape, hosts.differ(rank, q));
             }
-            let mut crossing = match transpose {
-                false => self.forward(block, foreign, routes.pass_of(q, rank))?,
-                true => self.transposed(block, foreign)?,
+            let mut transfers = match transpose {
+                false => self.forward(block, remote, routes.relayed_rows(q, rank))?,
+                true => self.transposed(block, remote)?,
             };
-            counted.nonzeros += crossing.nonzeros() as u64;
+            counted.nonzeros += transfers.nonzeros() as u64;
             if routes.is_relayed(q) {
-                crossing.send_rows.clear();
+                transfers.send_rows.clear();
             }
             if whole.is_some() {
-                first += crossing.put_behind(first, routes.pass_of(q, rank));
+                first += transfers.append(first, routes.relayed_rows(q, rank));
             }
             let at = (q, peers.len());
             let plan = |nonzeros, layouts| self.product(nonzeros, layouts, options);
-            peers.push(self.peer::<T, Product<T::Accum>>(at, crossing, &mut messages, &plan)?);
+            peers.push(self.peer::<T, Product<T::Accum>>(at, transfers, &mut messages, &plan)?);
         }
         let Messages { exchange, incoming, arrivals, .. } = messages;
         let own: Own<T::Accum> = match whole {
@@ -119,6 +119,7 @@ impl<'b, I: Index, O: Index> Builder<'b, I, O> {
             communication: shape.communication,
             volume: Volume::default(),
             order: self.pattern.order().copied(),
+            copies: None,
             choice,
             workspace_bytes: held + exchange.bytes() + workspace.bytes(),
         };
@@ -136,8 +137,9 @@ impl<'b, I: Index, O: Index> Builder<'b, I, O> {
             exchange,
             incoming,
             relays,
-            passed,
+            forwards,
             workspace,
+            fallible: any_gpu,
             explanation,
         };
         Ok((plan, counted))
@@ -153,67 +155,68 @@ impl<'b, I: Index, O: Index> Builder<'b, I, O> {
         Product::new(nonzeros, layouts, &common)
     }
 
-    /// What crosses for A·B: rows of B come for the nonzeros that are multiplied here, partial rows of C for the
-    /// others. `pass`: rows that come among others, which this rank passes on, and their positions.
+    /// What is sent for A·B: rows of B are received for the nonzeros that are multiplied here, partial rows of C for the
+    /// others. `relayed`: rows that this rank forwards, and the positions of those that it needs itself.
     pub(super) fn forward(
         &self,
         block: Option<Block>,
-        foreign: Option<Foreign>,
-        pass: Option<(&Pass, &[u32])>,
-    ) -> Result<Crossing> {
-        let mut crossing = Crossing::default();
-        if let Some(Foreign { columns, nonzeros }) = foreign {
-            crossing.send_rows = columns;
-            crossing.values_come = nonzeros.columns.len();
-            if crossing.values_come > 0 {
+        remote: Option<RemoteBlock>,
+        relayed: Option<(&RelayedRows, &[u32])>,
+    ) -> Result<Transfers> {
+        let mut transfers = Transfers::default();
+        if let Some(RemoteBlock { columns, nonzeros }) = remote {
+            transfers.send_rows = columns;
+            transfers.values_received = nonzeros.columns.len();
+            if transfers.values_received > 0 {
                 let nonzeros = Nonzeros::new(nonzeros, self.rows_of_b, false)?;
-                crossing.served = Some((nonzeros.simplified(crossing.values_come), true));
+                transfers.served = Some((nonzeros.simplified(transfers.values_received), true));
             }
         }
         if let Some(Block { columns, mut here, there, .. }) = block {
-            crossing.rows_come = columns.len();
-            crossing.partial_rows = there.rows;
-            crossing.send_values = there.positions;
+            transfers.rows_received = columns.len();
+            transfers.partial_rows = there.rows;
+            transfers.send_values = there.positions;
             if !here.columns.is_empty() {
                 renumber(&mut here.columns, &columns);
                 let mut of_b = columns.len();
-                if let Some((pass, positions)) = pass {
+                if let Some((relayed, positions)) = relayed {
                     here.columns.iter_mut().for_each(|c| *c = positions[*c as usize]);
-                    of_b = pass.rows;
+                    of_b = relayed.rows;
                 }
                 let rows = std::mem::take(&mut here.rows);
                 here.rows = (0..rows.len() as u32).collect();
                 let nonzeros = Nonzeros::new(here, of_b, false)?;
-                crossing.received = Some((nonzeros, rows, false));
+                transfers.received = Some((nonzeros, rows, false));
             }
         }
-        Ok(crossing)
+        Ok(transfers)
     }
 
-    /// What crosses for Aᵀ·B: partial rows of C go to the rank of the columns for the nonzeros that are multiplied
+    /// What is sent for Aᵀ·B: partial rows of C go to the rank of the columns for the nonzeros that are multiplied
     /// here, and rows of B for the others.
     pub(super) fn transposed(
         &self,
         block: Option<Block>,
-        foreign: Option<Foreign>,
-    ) -> Result<Crossing> {
-        let mut crossing = Crossing::default();
-        if let Some(Foreign { columns, mut nonzeros }) = foreign {
-            crossing.partial_rows = columns;
-            crossing.values_come = nonzeros.columns.len();
-            if crossing.values_come > 0 {
-                crossing.rows_come = nonzeros.rows.len();
+        remote: Option<RemoteBlock>,
+    ) -> Result<Transfers> {
+        let mut transfers = Transfers::default();
+        if let Some(RemoteBlock { columns, mut nonzeros }) = remote {
+            transfers.partial_rows = columns;
+            transfers.values_received = nonzeros.columns.len();
+            if transfers.values_received > 0 {
+                transfers.rows_received = nonzeros.rows.len();
                 let mut rows = nonzeros.columns.clone();
                 rows.sort_unstable();
                 rows.dedup();
                 renumber(&mut nonzeros.columns, &rows);
                 let nonzeros = Nonzeros::new(nonzeros, rows.len(), true)?;
-                crossing.received = Some((nonzeros.simplified(crossing.values_come), rows, true));
+                transfers.received =
+                    Some((nonzeros.simplified(transfers.values_received), rows, true));
             }
         }
         if let Some(Block { columns, mut here, there, .. }) = block {
-            crossing.send_rows = there.rows;
-            crossing.send_values = there.positions;
+            transfers.send_rows = there.rows;
+            transfers.send_values = there.positions;
             if !here.columns.is_empty() {
                 renumber(&mut here.columns, &columns);
                 let rows = here.rows.clone();
@@ -222,33 +225,33 @@ impl<'b, I: Index, O: Index> Builder<'b, I, O> {
                 let of_b = pattern.indices().iter().map(|k| rows[*k as usize]).collect::<Vec<_>>();
                 let offsets = pattern.offsets().to_vec();
                 let pattern = Pattern::new(pattern.nrows(), self.rows_of_b, offsets, of_b)?;
-                crossing.served = Some((Nonzeros { pattern, positions }, false));
+                transfers.served = Some((Nonzeros { pattern, positions }, false));
             }
         }
-        Ok(crossing)
+        Ok(transfers)
     }
 
     /// Plans the products with peer `q` by `plan`, given the layouts of B and C, and adds its messages.
     pub(super) fn peer<T: DistScalar, P>(
         &self,
         (q, position): (usize, usize),
-        crossing: Crossing,
+        transfers: Transfers,
         messages: &mut Messages,
         plan: &dyn Fn(Nonzeros, (Layout, Layout)) -> Result<P>,
     ) -> Result<Peer<P>> {
-        let Crossing {
+        let Transfers {
             send_rows,
             send_values,
-            mut rows_come,
-            values_come,
+            mut rows_received,
+            values_received,
             received,
-            behind,
+            appended,
             served,
             partial_rows,
-        } = crossing;
+        } = transfers;
         let section = messages.sections.get(&q).copied();
         if section.is_some() {
-            rows_come = 0;
+            rows_received = 0;
         }
         let n = self.problem.columns;
         let row_major = Layout::RowMajor;
@@ -261,46 +264,49 @@ impl<'b, I: Index, O: Index> Builder<'b, I, O> {
                 values: send_values,
             }),
         };
-        let operands = match rows_come * n + values_come {
+        let operands = match rows_received * n + values_received {
             0 => None,
             len => Some(
-                messages.add_incoming::<T>((q, Tag::Operands, len), Brings::Operands(position))?,
+                messages
+                    .add_incoming::<T>((q, Tag::Operands, len), Contents::Operands(position))?,
             ),
         };
-        let direct = operands.map(|message| Section { message, first: 0, rows: rows_come });
-        if let (Some(of_b), Some((first, positions))) = (section.or(direct), behind) {
+        let direct = operands.map(|message| Section { message, first: 0, rows: rows_received });
+        if let (Some(of_b), Some((first, positions))) = (section.or(direct), appended) {
             messages.arrivals.push(Arrival { of_b, positions, first });
         }
         // Without rows of B there is nothing to multiply with them.
         let received = section.or(direct).and_then(|of_b| Some((of_b, received?)));
-        let received = received.filter(|_| n > 0).map(|(of_b, (nonzeros, rows, values_come))| {
-            let whole = rows.len() == self.rows_of_c;
-            let layout = if whole { self.problem.layout_c } else { row_major };
-            let product = plan(nonzeros, (row_major, layout))?;
-            messages.incoming[of_b.message].multiplied.push(position);
-            Ok::<_, gustav_core::Error>(Received {
-                product,
-                of_b,
-                rows: (!whole).then_some(rows),
-                values_come,
-            })
-        });
+        let received =
+            received.filter(|_| n > 0).map(|(of_b, (nonzeros, rows, values_received))| {
+                let whole = rows.len() == self.rows_of_c;
+                let layout = if whole { self.problem.layout_c } else { row_major };
+                let product = plan(nonzeros, (row_major, layout))?;
+                messages.incoming[of_b.message].multiplied.push(position);
+                Ok::<_, gustav_core::Error>(Received {
+                    product,
+                    of_b,
+                    rows: (!whole).then_some(rows),
+                    values_received,
+                })
+            });
         let received = received.transpose()?;
-        let served = served.filter(|_| n > 0).map(|(nonzeros, values_come)| {
+        let served = served.filter(|_| n > 0).map(|(nonzeros, values_received)| {
             let rows = nonzeros.pattern.nrows();
             let product = plan(nonzeros, (self.problem.layout_b, row_major))?;
             let message = messages.exchange.add_outgoing::<T::Accum>(q, Tag::Partial, rows * n)?;
-            Ok::<_, gustav_core::Error>(Served { product, message, rows, values_come })
+            Ok::<_, gustav_core::Error>(Served { product, message, rows, values_received })
         });
         let partial = match partial_rows.len() * n {
             0 => None,
             len => {
-                let brings = Brings::Partial(position);
-                let message = messages.add_incoming::<T::Accum>((q, Tag::Partial, len), brings)?;
+                let contents = Contents::Partial(position);
+                let message =
+                    messages.add_incoming::<T::Accum>((q, Tag::Partial, len), contents)?;
                 Some(Partial { message, rows: partial_rows })
             }
         };
-        Ok(Peer { send, rows_come, received, served: served.transpose()?, partial })
+        Ok(Peer { send, rows_received, received, served: served.transpose()?, partial })
     }
 
     fn workspace<T: DistScalar>(
@@ -314,18 +320,18 @@ impl<'b, I: Index, O: Index> Builder<'b, I, O> {
         let values = products.map(|product| product.gathered(widened));
         let partial = peers.iter().filter_map(|p| p.received.as_ref()?.rows.as_ref());
         let sections = peers.iter().filter_map(|p| p.received.as_ref());
-        let behind = match own {
+        let appended = match own {
             Own::Rows(rows) => rows.arrivals(),
             Own::Block(_) => &[],
         };
-        let sections = sections.map(|r| r.of_b).chain(behind.iter().map(|arrival| arrival.of_b));
-        let come = sections.map(|of_b| if widened { of_b.rows * n } else { 0 });
+        let sections = sections.map(|r| r.of_b).chain(appended.iter().map(|arrival| arrival.of_b));
+        let rows_of_b = sections.map(|of_b| if widened { of_b.rows * n } else { 0 });
         let b =
             widened.then(|| gustav_core::Dense::zeros(self.rows_of_b, n, self.problem.layout_b));
         Ok(Workspace {
-            values: room(values, "values of a block")?,
-            partial: room(partial.map(|rows| rows.len() * n), "partial rows of C")?,
-            received: room(come, "rows of B in the type of sums")?,
+            values: largest_buffer(values, "values of a block")?,
+            partial: largest_buffer(partial.map(|rows| rows.len() * n), "partial rows of C")?,
+            received: largest_buffer(rows_of_b, "rows of B in the type of sums")?,
             b: b.transpose()?,
             sums: None,
         })
@@ -337,10 +343,9 @@ impl<'b, I: Index, O: Index> Builder<'b, I, O> {
 pub(super) struct Messages {
     pub exchange: Exchange,
     pub incoming: Vec<Incoming>,
-    /// Where rows of B come that do not come from the rank that has them, or among those that this rank passes on; by
-    /// that rank.
+    /// By the rank that has them, where rows of B are found that are received through a relay, or that this rank forwards.
     pub sections: HashMap<usize, Section>,
-    /// Rows of B that are put behind this rank's.
+    /// Rows of B that are put after this rank's.
     arrivals: Vec<Arrival>,
 }
 
@@ -352,81 +357,84 @@ impl Messages {
     pub(super) fn add_incoming<T>(
         &mut self,
         (peer, tag, len): (usize, Tag, usize),
-        brings: Brings,
+        contents: Contents,
     ) -> Result<usize> {
-        self.incoming.push(Incoming { brings, multiplied: Vec::new() });
+        self.incoming.push(Incoming { contents, multiplied: Vec::new() });
         self.exchange.add_incoming::<T>(peer, tag, len)
     }
 
-    /// Adds the messages of rows of `n` columns that are passed on: those that come to this rank, and those that leave
-    /// it, which are returned.
+    /// Adds the messages of rows of `n` columns that are forwarded: incoming ones, and outgoing ones, which are returned.
     pub(super) fn routes<T>(
         &mut self,
         routes: &Routes,
         rank: usize,
         blocks: &[Block],
         n: usize,
-    ) -> Result<Vec<Passed>> {
-        let mut pieces: BTreeMap<usize, Vec<(usize, Vec<u32>)>> = BTreeMap::new();
-        for Pass { from, rows, wanted } in &routes.passes {
+    ) -> Result<Vec<Forward>> {
+        let mut sources: BTreeMap<usize, Vec<(usize, Vec<u32>)>> = BTreeMap::new();
+        for RelayedRows { from, rows, requested } in &routes.relayed {
             let message =
-                self.add_incoming::<T>((*from, Tag::Relayed, rows * n), Brings::Relayed)?;
+                self.add_incoming::<T>((*from, Tag::ToRelay, rows * n), Contents::ToRelay)?;
             self.sections.insert(*from, Section { message, first: 0, rows: *rows });
-            for (q, positions) in wanted.iter().filter(|(q, _)| *q != rank) {
-                pieces.entry(*q).or_default().push((message, positions.clone()));
+            for (q, positions) in requested.iter().filter(|(q, _)| *q != rank) {
+                sources.entry(*q).or_default().push((message, positions.clone()));
             }
         }
-        // Rows of all ranks that come through one are one message, in the order of those ranks.
-        let mut come: BTreeMap<usize, (usize, Vec<(usize, usize, usize)>)> = BTreeMap::new();
+        // Rows of several ranks that one relay forwards are one message, in the order of those ranks.
+        let mut by_relay: BTreeMap<usize, (usize, Vec<(usize, usize, usize)>)> = BTreeMap::new();
         for block in blocks {
             let through = routes.through[block.peer];
             if through != block.peer && through != rank {
-                let (sum, parts) = come.entry(through).or_default();
+                let (sum, parts) = by_relay.entry(through).or_default();
                 parts.push((block.peer, *sum, block.columns.len()));
                 *sum += block.columns.len();
             }
         }
-        for (through, (sum, parts)) in come {
+        for (through, (sum, parts)) in by_relay {
             let message =
-                self.add_incoming::<T>((through, Tag::PassedOn, sum * n), Brings::PassedOn)?;
+                self.add_incoming::<T>((through, Tag::Forwarded, sum * n), Contents::Forwarded)?;
             let section = |(q, first, rows)| (q, Section { message, first, rows });
             self.sections.extend(parts.into_iter().map(section));
         }
-        let mut passed = Vec::new();
-        for (q, pieces) in pieces {
-            let rows: usize = pieces.iter().map(|(_, positions)| positions.len()).sum();
-            let message = self.exchange.add_outgoing::<T>(q, Tag::PassedOn, rows * n)?;
-            passed.push(Passed { message, missing: 0, pieces });
+        let mut forwards = Vec::new();
+        for (q, sources) in sources {
+            let rows: usize = sources.iter().map(|(_, positions)| positions.len()).sum();
+            let message = self.exchange.add_outgoing::<T>(q, Tag::Forwarded, rows * n)?;
+            forwards.push(Forward { message, missing: 0, sources });
         }
-        Ok(passed)
+        Ok(forwards)
     }
 }
 
 /// What passes between this rank and another, before anything is planned.
 #[derive(Default)]
-pub(super) struct Crossing {
+pub(super) struct Transfers {
     pub send_rows: Vec<u32>,
     pub send_values: Vec<usize>,
-    pub rows_come: usize,
-    pub values_come: usize,
-    /// Nonzeros, the rows of C that they add to, and whether their values come.
+    pub rows_received: usize,
+    pub values_received: usize,
+    /// Nonzeros, the rows of C that they add to, and whether their values are received.
     pub received: Option<(Nonzeros, Vec<u32>, bool)>,
-    /// Where rows of B that come are put, and the positions of these among rows that are passed on.
-    pub behind: Option<(usize, Option<Vec<u32>>)>,
-    /// Nonzeros, and whether their values come.
+    /// Where received rows of B are put, and their positions among rows that are forwarded.
+    pub appended: Option<(usize, Option<Vec<u32>>)>,
+    /// Nonzeros, and whether their values are received.
     pub served: Option<(Nonzeros, bool)>,
     pub partial_rows: Vec<u32>,
 }
 
-impl Crossing {
-    /// Has the rows of B that come put at row `first` of B, to be multiplied there; returns their number. `pass` is as of
+impl Transfers {
+    /// Has received rows of B put at row `first` of B, to be multiplied there; returns their number. `relayed` is as of
     /// [`Builder::forward`].
-    pub(super) fn put_behind(&mut self, first: usize, pass: Option<(&Pass, &[u32])>) -> usize {
+    pub(super) fn append(
+        &mut self,
+        first: usize,
+        relayed: Option<(&RelayedRows, &[u32])>,
+    ) -> usize {
         if self.received.take().is_none() {
             return 0;
         }
-        self.behind = Some((first, pass.map(|(_, positions)| positions.to_vec())));
-        self.rows_come
+        self.appended = Some((first, relayed.map(|(_, positions)| positions.to_vec())));
+        self.rows_received
     }
 
     /// Nonzeros that are multiplied on this rank.

@@ -7,27 +7,27 @@ mod rows;
 mod run;
 
 use gustav_core::{
-    Buffer, Dense, DenseView, DenseViewMut, Error, Index, Layout, Operation, PatternId, Problem,
+    Batch, Buffer, Dense, DenseView, DenseViewMut, Error, Index, Operation, PatternId, Problem,
     Result, Scalar, Scale, Values,
 };
 use gustav_cpu::{Config, CpuScalar, Threads};
 use gustav_plan::Choice;
 
+use crate::block_description::{RemoteBlock, describe};
 use crate::blocks::Blocks;
 use crate::device::{arguments, supports};
 use crate::exchange::{Exchange, all_to_all};
-use crate::local::{DistScalar, Product, is_widened};
+use crate::local::{DistScalar, Product, is_widened, local_rows};
 use crate::ranks::Arguments;
 use crate::routes::Routes;
 use crate::volume::oblivious;
-use crate::words::{Foreign, describe};
 use crate::{Device, DistPattern, Explanation, ProductShape, Ranks, Volume};
 use build::Builder;
-pub use copies::{Replicated, ReplicatedSpmmPlan};
+pub use copies::{Copies, CopiesCandidate, Replicated, ReplicatedSpmmPlan};
 pub use gpu::{Gpu, GpuSpmmPlan};
 use rows::WholeRows;
 
-// Bytes of a part of a message where a rank has a GPU: parts are copied from and to it while others travel.
+// Bytes of a chunk of a message where a rank has a GPU: chunks are copied from and to it while others are sent.
 const CHUNK: usize = 1 << 22;
 
 /// A plan for sparse × dense products with one pattern over ranks, made by `pattern.spmm(columns).plan(&device)`.
@@ -50,13 +50,15 @@ pub struct SpmmPlan<T: DistScalar> {
     own: Own<T::Accum>,
     peers: Vec<Peer<Product<T::Accum>>>,
     exchange: Exchange,
-    /// What each incoming message brings.
+    /// What each incoming message holds.
     incoming: Vec<Incoming>,
     /// Messages of rows of B that go to another host once.
     relays: Vec<Send>,
-    /// Messages of rows of B that this rank passes on.
-    passed: Vec<Passed>,
+    /// Messages of rows of B that this rank forwards.
+    forwards: Vec<Forward>,
     workspace: Workspace<T::Accum>,
+    /// Whether a product of some rank can fail while others communicate: on a GPU.
+    fallible: bool,
     explanation: Explanation,
 }
 
@@ -95,30 +97,30 @@ impl<A: CpuScalar> Own<A> {
 
 /// An incoming message.
 struct Incoming {
-    brings: Brings,
-    /// Positions of the peers whose rows of B it brings, for products on this rank.
+    contents: Contents,
+    /// Positions of the peers whose rows of B it holds, for products on this rank.
     multiplied: Vec<usize>,
 }
 
-/// What a message brings besides rows of B that are multiplied here.
+/// What a message holds besides rows of B that are multiplied here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Brings {
-    /// Operands of the peer at this position: values behind rows of B.
+enum Contents {
+    /// Operands of the peer at this position: values after rows of B.
     Operands(usize),
     /// Partial rows of C of the peer at this position.
     Partial(usize),
-    /// Rows of B, some of which are to be passed on.
-    Relayed,
-    /// Rows of B that were passed on.
-    PassedOn,
+    /// Rows of B, some of which are to be forwarded.
+    ToRelay,
+    /// Rows of B that were forwarded.
+    Forwarded,
 }
 
 /// Rows of B that go to another rank of this host.
-struct Passed {
+struct Forward {
     message: usize,
-    /// Where they come from: incoming messages, and positions of rows in them.
-    pieces: Vec<(usize, Vec<u32>)>,
-    /// Incoming messages that have yet to come.
+    /// Where they are received from: incoming messages, and positions of rows in them.
+    sources: Vec<(usize, Vec<u32>)>,
+    /// Incoming messages that have not arrived.
     missing: usize,
 }
 
@@ -135,29 +137,29 @@ struct Section {
 struct Peer<P> {
     send: Option<Send>,
     /// Rows of B in the message of operands from there.
-    rows_come: usize,
-    /// What is multiplied here with the rows of B that come.
+    rows_received: usize,
+    /// What is multiplied here with the rows of B that are received.
     received: Option<Received<P>>,
     /// What is multiplied here for that rank.
     served: Option<Served<P>>,
     partial: Option<Partial>,
 }
 
-/// Operands that go to another rank: rows of B, and behind them values at these positions.
+/// Operands that go to another rank: rows of B, then values at these positions.
 struct Send {
     message: usize,
     rows: Vec<u32>,
     values: Vec<usize>,
 }
 
-/// A product with rows of B that come.
+/// A product with rows of B that are received.
 struct Received<P> {
     product: P,
     of_b: Section,
     /// Rows of C that it adds to; `None` for all of them, to which it adds directly.
     rows: Option<Vec<u32>>,
-    /// Whether the values come as well.
-    values_come: bool,
+    /// Whether the values are received as well.
+    values_received: bool,
 }
 
 /// A product with this rank's B that gives partial rows of another rank's C.
@@ -165,11 +167,11 @@ struct Served<P> {
     product: P,
     message: usize,
     rows: usize,
-    /// Whether the values come from there.
-    values_come: bool,
+    /// Whether the values are received from there.
+    values_received: bool,
 }
 
-/// Partial rows of C that come.
+/// Partial rows of C that are received.
 struct Partial {
     message: usize,
     rows: Vec<u32>,
@@ -181,7 +183,7 @@ struct Workspace<A: CpuScalar> {
     values: Buffer<A>,
     /// Partial rows of C.
     partial: Buffer<A>,
-    /// Rows of B that came, in the type of sums, where that is another.
+    /// Rows of B that were received, in the type of sums, where that is another.
     received: Buffer<A>,
     /// This rank's rows of B, likewise.
     b: Option<Dense<A>>,
@@ -204,9 +206,11 @@ struct Described {
     shape: ProductShape,
     blocks: Blocks,
     /// What every rank describes of its block whose columns this rank has.
-    foreign: Vec<Option<Foreign>>,
+    remote: Vec<Option<RemoteBlock>>,
     routes: Routes,
-    /// The most bytes that go in one part of a message.
+    /// Whether some rank computes on a GPU.
+    any_gpu: bool,
+    /// The most bytes of a chunk of a message.
     limit: usize,
 }
 
@@ -263,22 +267,23 @@ impl Described {
         let columns = pattern.columns().count(ranks.rank());
         let read = |(q, words): (usize, &Vec<u32>)| match words.is_empty() {
             true => Ok(None),
-            false => Foreign::read(words, (ranks.rank(), q), columns).map(Some),
+            false => RemoteBlock::read(words, (ranks.rank(), q), columns).map(Some),
         };
-        let foreign = words.iter().enumerate().map(read).collect::<Result<Vec<_>>>();
-        let foreign = ranks.together(foreign)?;
+        let remote = words.iter().enumerate().map(read).collect::<Result<Vec<_>>>();
+        let remote = ranks.together(remote)?;
         let hosts = ranks.hosts()?;
         let routes = match shape.relays(hosts) && shape.columns > 0 && !device.one_level {
             false => Routes::direct(ranks.size()),
             true => {
                 let columns =
-                    |f: &Option<Foreign>| f.iter().flat_map(|f| f.columns.clone()).collect();
-                Routes::by_host(ranks, hosts, &foreign.iter().map(columns).collect::<Vec<_>>())?
+                    |f: &Option<RemoteBlock>| f.iter().flat_map(|f| f.columns.clone()).collect();
+                Routes::by_host(ranks, hosts, &remote.iter().map(columns).collect::<Vec<_>>())?
             }
         };
-        let mut chunked = [u64::from(on_gpu)];
-        ranks.communicator().all_reduce_max(&mut chunked)?;
-        let limit = match chunked[0] > 0 {
+        let mut largest = [u64::from(on_gpu)];
+        ranks.communicator().all_reduce_max(&mut largest)?;
+        let any_gpu = largest[0] > 0;
+        let limit = match any_gpu {
             false => usize::MAX,
             // Whole values of every type.
             true => CHUNK.min(ranks.communicator().message_limit()) / 8 * 8,
@@ -291,7 +296,7 @@ impl Described {
                 nearest: "one whose messages have 8 bytes".into(),
             });
         }
-        Ok(Described { number, problem, shape, blocks, foreign, routes, limit })
+        Ok(Described { number, problem, shape, blocks, remote, routes, any_gpu, limit })
     }
 
     /// Bytes if every rank sent all its rows of B to all others.
@@ -313,7 +318,7 @@ impl<T: DistScalar> SpmmPlan<T> {
         device: &Device,
     ) -> Result<Self> {
         let ranks = pattern.ranks();
-        let _turn = ranks.turn();
+        let _lock = ranks.lock();
         let described = Described::new::<T, I, O>(pattern, problem, device, Ok(false))?;
         let all = described.oblivious(pattern);
         let built = ranks.hosts().and_then(|hosts| {
@@ -340,8 +345,8 @@ impl<T: DistScalar> SpmmPlan<T> {
     /// # Errors
     /// On every rank: [`Error::Pattern`] for values of another pattern, [`Error::Length`], [`Error::Shape`],
     /// [`Error::OutOfMemory`] for sums at the first α that is not the semiring's one, [`Error::OtherRank`],
-    /// [`Error::RanksDiffer`] when α, β or the plan are not the same. [`Error::Communication`] may be of this rank
-    /// alone: the others wait for it then, until it ends.
+    /// [`Error::RanksDiffer`] when α, β or the plan are not the same; also when a rank's GPU fails meanwhile, and C is
+    /// undefined then. [`Error::Communication`] may be of this rank alone: the others wait for it then, until it ends.
     pub fn execute<'v>(
         &mut self,
         values: impl Into<Values<'v, T>>,
@@ -351,34 +356,47 @@ impl<T: DistScalar> SpmmPlan<T> {
     ) -> Result<()> {
         let (values, b, mut c) = (values.into(), b.into(), c.into());
         let ranks = self.ranks.clone();
-        let _turn = ranks.turn();
+        let _lock = ranks.lock();
         let factors = scale.into().over(self.problem.semiring);
-        let ready = self.prepare(values, &b, &c, factors.0);
+        let ready = self.prepare(values, &b, &mut c, factors.0);
         let (key, arguments) = call(&self.problem, self.number, factors);
-        let values = ranks.agree(&key, arguments, ready)?;
-        // Packing and gathering as well.
-        let threads = self.threads.clone();
-        threads.run(|| self.multiply(values, &b, &mut c, factors))
+        let (values, b, mut c) = ranks.agree(&key, arguments, ready)?;
+        self.multiply_agreed(values, &b, &mut c, factors)
     }
 
-    /// The values, if the operands fit.
-    fn prepare<'v>(
+    /// The product, once all ranks have agreed on it. Where the product of a rank can fail after that, ranks agree again.
+    fn multiply_agreed(
+        &mut self,
+        values: &[T],
+        b: &DenseView<'_, T>,
+        c: &mut DenseViewMut<'_, T>,
+        factors: (T::Accum, T::Accum),
+    ) -> Result<()> {
+        let (ranks, threads) = (self.ranks.clone(), self.threads.clone());
+        // Packing and gathering as well.
+        let multiplied = threads.run(|| self.multiply(values, b, c, factors));
+        let multiplied = self.exchange.complete(ranks.communicator(), multiplied);
+        if self.fallible { ranks.together(multiplied) } else { multiplied }
+    }
+
+    /// The operands in the planned layouts, if they fit.
+    fn prepare<'v, 'c>(
         &mut self,
         values: Values<'v, T>,
-        b: &DenseView<'_, T>,
-        c: &DenseViewMut<'_, T>,
+        b: &DenseView<'v, T>,
+        c: &'c mut DenseViewMut<'_, T>,
         alpha: T::Accum,
-    ) -> Result<&'v [T]> {
+    ) -> Result<(&'v [T], DenseView<'v, T>, DenseViewMut<'c, T>)> {
         let p = &self.problem;
         let values = values.fit("A", self.pattern, self.nnz)?;
-        check_dense(p, "B", (self.rows_of_b, p.layout_b), (b.nrows(), b.ncols(), b.layout()))?;
-        check_dense(p, "C", (self.rows_of_c, p.layout_c), (c.nrows(), c.ncols(), c.layout()))?;
+        let b = rows_of_b(p, self.rows_of_b).matrix(b, 0)?;
+        let c = rows_of_c(p, self.rows_of_c).matrix_mut(c, 0)?;
         self.exchange.check_idle(self.ranks.rank())?;
         // Scaling the parts of a sum is not scaling the sum: not in max-times, not where sums overflow.
         if (alpha != p.semiring.one() || is_widened(T::DTYPE)) && self.workspace.sums.is_none() {
             self.workspace.sums = Some(Dense::zeros(self.rows_of_c, p.columns, p.layout_c)?);
         }
-        Ok(values)
+        Ok((values, b, c))
     }
 }
 
@@ -400,21 +418,113 @@ fn call<A: Scalar>(
     ([number, bits(alpha), bits(beta)], arguments)
 }
 
-/// Checks this rank's rows of a dense operand.
-fn check_dense(
-    problem: &Problem,
-    name: &str,
-    (rows, layout): (usize, Layout),
-    found: (usize, usize, Layout),
-) -> Result<()> {
-    let expected = (rows, problem.columns, layout);
-    if expected == found {
-        return Ok(());
+/// This rank's rows of B.
+fn rows_of_b(problem: &Problem, rows: usize) -> Batch {
+    local_rows(problem, "B on this rank", rows, problem.layout_b)
+}
+
+/// This rank's rows of C.
+fn rows_of_c(problem: &Problem, rows: usize) -> Batch {
+    local_rows(problem, "C on this rank", rows, problem.layout_c)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, mpsc};
+    use std::time::Duration;
+
+    use gustav_core::{Csr, Dense, Error, Layout};
+    use gustav_cpu::{Options, Threads};
+
+    use super::{Described, SpmmPlan};
+    use crate::{Communication, Device, DistPattern, Hosts, Partition, Ranks};
+
+    const RANKS: usize = 3;
+    const N: usize = 4;
+
+    /// What every one of the ranks gives, within a minute: a rank that waits for ever fails the test.
+    fn on_ranks<R: Send + 'static>(work: impl Fn(Ranks) -> R + Send + Sync + 'static) -> Vec<R> {
+        let (done, results) = mpsc::channel();
+        let work = Arc::new(work);
+        // Two of them share a host, so that rows of B are forwarded.
+        let ranks = Ranks::in_process_on(&Hosts::of_consecutive(RANKS, 2), 100);
+        for (rank, of_rank) in ranks.into_iter().enumerate() {
+            let (done, work) = (done.clone(), work.clone());
+            std::thread::spawn(move || done.send((rank, work(of_rank))));
+        }
+        let mut found: Vec<Option<R>> = (0..RANKS).map(|_| None).collect();
+        for _ in 0..RANKS {
+            let (rank, result) =
+                results.recv_timeout(Duration::from_secs(60)).expect("a rank waits for another");
+            found[rank] = Some(result);
+        }
+        found.into_iter().flatten().collect()
     }
-    let words = |(rows, cols, layout)| format!("{name} {rows} x {cols}, {layout}, on this rank");
-    Err(Error::Shape {
-        op: problem.operation.name(),
-        expected: words(expected),
-        found: words(found),
-    })
+
+    /// This rank's two rows of a matrix without zeros.
+    fn pattern(ranks: &Ranks) -> DistPattern {
+        let size = 2 * RANKS;
+        let indices = (0..2).flat_map(|_| 0..size as u32).collect::<Vec<_>>();
+        let offsets = vec![0, size as u32, 2 * size as u32];
+        let local = Csr::<f32>::new(2, size, offsets, indices, vec![1.0; 2 * size]).unwrap();
+        DistPattern::new(ranks, &Partition::even(size, RANKS), local.pattern()).unwrap()
+    }
+
+    fn is_known(rank: usize, found: &Error, own: impl Fn(&Error) -> bool) {
+        let other = matches!(found, Error::OtherRank { rank: 1, .. });
+        assert!(if rank == 1 { own(found) } else { other }, "rank {rank}: {found}");
+    }
+
+    #[test]
+    fn an_error_of_a_device_while_planning_is_on_every_rank() {
+        let found = on_ranks(|ranks| {
+            let a = pattern(&ranks);
+            let lost = Error::Device { action: "taking memory", reason: "it is lost".into() };
+            let here = if ranks.rank() == 1 { Err(lost) } else { Ok(false) };
+            let problem = a.spmm(N).problem;
+            Described::new::<f32, u32, u32>(&a, &problem, &Device::default(), here).map(drop)
+        });
+        for (rank, found) in found.into_iter().enumerate() {
+            is_known(rank, &found.unwrap_err(), |e| matches!(e, Error::Device { .. }));
+        }
+    }
+
+    /// The product of rank 1 fails once the ranks have agreed, as on a GPU that is lost: with a C of another shape.
+    #[test]
+    fn an_error_while_multiplying_is_on_every_rank() {
+        for deterministic in [false, true] {
+            for communication in Communication::ALL {
+                let results = on_ranks(move |ranks| fails(&ranks, deterministic, communication));
+                for (rank, (failed, c)) in results.into_iter().enumerate() {
+                    is_known(rank, &failed, |e| matches!(e, Error::Shape { .. }));
+                    // All messages were completed: the plan is as good as before.
+                    assert_eq!(c, [2.0 * RANKS as f32; 2 * N], "{communication:?}");
+                }
+            }
+        }
+    }
+
+    /// The error of an execution that fails on rank 1, and the C of the next.
+    fn fails(
+        ranks: &Ranks,
+        deterministic: bool,
+        communication: Communication,
+    ) -> (Error, Vec<f32>) {
+        let threads = Threads::new(1, false).unwrap();
+        let device =
+            Device::cpu(Options { threads, ..Options::default() }).communication(communication);
+        let request = pattern(ranks).spmm(N).deterministic(deterministic);
+        let mut plan: SpmmPlan<f32> = request.plan(&device).unwrap();
+        plan.fallible = true;
+        let values = [1.0; 4 * RANKS];
+        let b = Dense::from_row_major(2, N, vec![1.0; 2 * N]).unwrap();
+        let columns = if ranks.rank() == 1 { N - 1 } else { N };
+        let mut wrong = Dense::zeros(2, columns, Layout::RowMajor).unwrap();
+        let failed = plan
+            .multiply_agreed(&values, &b.view(), &mut wrong.view_mut(), (1.0, 0.0))
+            .unwrap_err();
+        let mut c = Dense::zeros(2, N, Layout::RowMajor).unwrap();
+        plan.execute(&values[..], &b, &mut c, ()).unwrap();
+        (failed, c.data().to_vec())
+    }
 }

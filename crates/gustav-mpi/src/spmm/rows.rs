@@ -1,4 +1,4 @@
-//! Whole rows of A in one product, with rows of B that come behind this rank's own.
+//! Whole rows of A in one product, with rows of B that are received after this rank's own.
 
 use std::ops::Range;
 
@@ -10,20 +10,20 @@ use crate::blocks::Blocks;
 use crate::exchange::Exchange;
 use crate::local::{DistScalar, Nonzeros, Product, copy_all, rows_mut, rows_of_sums};
 
-// Fewest nonzeros that are worth a product of their own while messages travel.
+// Fewest nonzeros that are worth a product of their own while messages are in flight.
 const LEAST_EARLY: usize = 1 << 14;
 
 /// The product of this rank's rows of A, whoever has their columns. Values stay where they are, unlike those of blocks,
 /// which are gathered first; B is copied instead, and only rows without columns of other ranks are multiplied before
-/// the rows of B have come.
+/// the rows of B have arrived.
 pub(super) struct WholeRows<A: CpuScalar> {
     /// Consecutive rows without columns of other ranks, if there are enough of them, else all rows.
     first: Part<A>,
-    /// Whether the first part needs no rows of B that come.
+    /// Whether the first part needs no rows of B that are received.
     is_early: bool,
-    /// The rows before and behind it.
+    /// The rows before and after it.
     rest: Vec<Part<A>>,
-    /// This rank's rows of B, and behind them those that come.
+    /// This rank's rows of B, then those that are received.
     b: Dense<A>,
     arrivals: Vec<Arrival>,
 }
@@ -35,7 +35,7 @@ struct Part<A: CpuScalar> {
     product: Product<A>,
 }
 
-/// Rows of B that come.
+/// Rows of B that are received.
 pub(super) struct Arrival {
     pub of_b: Section,
     /// Positions of the rows among those of the section; `None` for all of them.
@@ -57,9 +57,9 @@ pub(super) fn is_cheaper<T: DistScalar>(blocks: &Blocks, rows_of_b: usize, n: us
         return false;
     }
     let copied = (2 * rows_of_b + 3 * come) as u128 * row;
-    let foreign: usize = others.iter().map(|b| b.here.columns.len()).sum();
+    let remote: usize = others.iter().map(|b| b.here.columns.len()).sum();
     let value = size_of::<usize>() + 2 * size_of::<T::Accum>();
-    let gathered = (own.columns.len() + foreign) as u128 * value as u128;
+    let gathered = (own.columns.len() + remote) as u128 * value as u128;
     let added = others.iter().map(|b| 3 * b.here.rows.len() as u128 * row).sum::<u128>();
     copied <= gathered + added
 }
@@ -122,7 +122,7 @@ impl<A: CpuScalar> WholeRows<A> {
         })
     }
 
-    /// Says where rows of B come from.
+    /// Says where rows of B are received from.
     pub fn receives(&mut self, arrivals: Vec<Arrival>) {
         self.arrivals = arrivals;
     }

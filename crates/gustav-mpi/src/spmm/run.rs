@@ -2,7 +2,9 @@
 
 use gustav_core::{Buffer, DenseView, DenseViewMut, Layout, Result, Semiring};
 
-use super::{Brings, Incoming, Own, Passed, Peer, Received, Section, Served, SpmmPlan, Workspace};
+use super::{
+    Contents, Forward, Incoming, Own, Peer, Received, Section, Served, SpmmPlan, Workspace,
+};
 use crate::communicator::Communicator;
 use crate::exchange::Exchange;
 use crate::local::{
@@ -18,7 +20,7 @@ struct Shared<'e, T: DistScalar> {
     b: DenseView<'e, T::Accum>,
     columns: usize,
     semiring: Semiring,
-    /// Room for values, for partial rows, for rows of B in the type of sums.
+    /// Memory for values, for partial rows, for rows of B in the type of sums.
     scratch: [&'e mut Buffer<T::Accum>; 3],
 }
 
@@ -34,8 +36,8 @@ impl<T: DistScalar> SpmmPlan<T> {
         let (columns, semiring) = (self.problem.columns, self.problem.semiring);
         let exchange = &mut self.exchange;
         exchange.receive(communicator)?;
-        self.passed.iter_mut().for_each(|p| p.missing = p.pieces.len());
-        // What another rank passes on first: it travels twice.
+        self.forwards.iter_mut().for_each(|p| p.missing = p.sources.len());
+        // What another rank forwards first: it is sent twice.
         for send in self.relays.iter().chain(self.peers.iter().filter_map(|p| p.send.as_ref())) {
             let message = exchange.outgoing::<T>(send.message);
             let (rows, of_a) = message.split_at_mut(send.rows.len() * columns);
@@ -48,9 +50,9 @@ impl<T: DistScalar> SpmmPlan<T> {
         let b = view_of_sums(b, widened_b)?;
         let scratch = [for_values, partial, received];
         let mut shared = Shared { communicator, exchange, values, b, columns, semiring, scratch };
-        // What other ranks wait for comes first.
+        // What other ranks wait for is done first.
         for peer in &mut self.peers {
-            if let Some(served) = peer.served.as_mut().filter(|s| !s.values_come) {
+            if let Some(served) = peer.served.as_mut().filter(|s| !s.values_received) {
                 shared.serve(served, None, 0)?;
             }
         }
@@ -61,20 +63,20 @@ impl<T: DistScalar> SpmmPlan<T> {
             _ => view_mut_of_sums(c)?,
         };
         let first = if direct { beta } else { semiring.zero() };
-        let (peers, passed) = (&mut self.peers, &mut self.passed);
+        let (peers, forwards) = (&mut self.peers, &mut self.forwards);
         match &mut self.own {
             Own::Block(product) => {
                 let scratch = &mut *shared.scratch[0];
                 product.execute(values, scratch, shared.b, to.reborrow(), first)?;
                 match self.problem.deterministic {
-                    true => shared.in_rank_order(peers, &self.incoming, passed, &mut to)?,
-                    false => shared.as_they_come(peers, &self.incoming, passed, &mut to)?,
+                    true => shared.in_rank_order(peers, &self.incoming, forwards, &mut to)?,
+                    false => shared.in_arrival_order(peers, &self.incoming, forwards, &mut to)?,
                 }
             }
             Own::Rows(rows) => {
                 rows.begin(values, shared.scratch[0], (&shared.b, &mut to), first)?;
                 // Nothing is added to C in their order.
-                shared.as_they_come(peers, &self.incoming, passed, &mut to)?;
+                shared.in_arrival_order(peers, &self.incoming, forwards, &mut to)?;
                 rows.finish(shared.exchange, values, &mut shared.scratch, &mut to, first)?;
             }
         }
@@ -87,36 +89,37 @@ impl<T: DistScalar> SpmmPlan<T> {
 }
 
 impl<T: DistScalar> Shared<'_, T> {
-    /// Computes partial rows for another rank and sends them; the values are behind `rows_come` rows in message
+    /// Computes partial rows for another rank and sends them; the values are after `rows_received` rows in message
     /// `operands`, where there is one.
     fn serve(
         &mut self,
         served: &mut Served<Product<T::Accum>>,
         operands: Option<usize>,
-        rows_come: usize,
+        rows_received: usize,
     ) -> Result<()> {
         let Served { product, message, rows, .. } = served;
-        let (come, partial) = self.exchange.pair::<T, T::Accum>(operands, *message);
-        let values = operands.map_or(self.values, |_| &come[rows_come * self.columns..]);
+        let (received, partial) = self.exchange.pair::<T, T::Accum>(operands, *message);
+        let values = operands.map_or(self.values, |_| &received[rows_received * self.columns..]);
         let partial =
             DenseViewMut::new(*rows, self.columns, Layout::RowMajor, self.columns, partial)?;
         product.execute(values, self.scratch[0], self.b, partial, self.semiring.zero())?;
         self.exchange.send(self.communicator, *message)
     }
 
-    /// Multiplies rows of B that came and adds to C.
+    /// Multiplies rows of B that were received and adds to C.
     fn add_product(
         &mut self,
         received: &mut Received<Product<T::Accum>>,
         c: &mut DenseViewMut<'_, T::Accum>,
     ) -> Result<()> {
         let (n, semiring) = (self.columns, self.semiring);
-        let Received { product, rows: rows_of_c, values_come, of_b } = received;
+        let Received { product, rows: rows_of_c, values_received, of_b } = received;
         let Section { message, first, rows } = *of_b;
-        let (come, values) = self.exchange.incoming::<T>(message)[first * n..].split_at(rows * n);
-        let values = if *values_come { values } else { self.values };
+        let (received, values) =
+            self.exchange.incoming::<T>(message)[first * n..].split_at(rows * n);
+        let values = if *values_received { values } else { self.values };
         let [scratch, partial, widened] = &mut self.scratch;
-        let b = rows_of_sums(come, widened);
+        let b = rows_of_sums(received, widened);
         let b = DenseView::row_major(rows, n, b)?;
         let Some(rows) = rows_of_c else {
             return product.execute(values, scratch, b, c.reborrow(), semiring.one());
@@ -128,48 +131,48 @@ impl<T: DistScalar> Shared<'_, T> {
         Ok(())
     }
 
-    /// Does what others wait for, once `message` has come.
-    fn help(
+    /// Does what others wait for, once `message` has arrived.
+    fn serve_arrived(
         &mut self,
         peers: &mut [Peer<Product<T::Accum>>],
-        passed: &mut [Passed],
-        (message, brings): (usize, Brings),
+        forwards: &mut [Forward],
+        (message, contents): (usize, Contents),
     ) -> Result<()> {
-        match brings {
-            Brings::Relayed => {
+        match contents {
+            Contents::ToRelay => {
                 let row = self.columns * size_of::<T>();
-                pass_on(self.exchange, self.communicator, passed, (message, row))
+                forward_rows(self.exchange, self.communicator, forwards, (message, row))
             }
-            Brings::Operands(peer) => {
-                let Peer { served, rows_come, .. } = &mut peers[peer];
-                match served.as_mut().filter(|s| s.values_come) {
-                    Some(served) => self.serve(served, Some(message), *rows_come),
+            Contents::Operands(peer) => {
+                let Peer { served, rows_received, .. } = &mut peers[peer];
+                match served.as_mut().filter(|s| s.values_received) {
+                    Some(served) => self.serve(served, Some(message), *rows_received),
                     None => Ok(()),
                 }
             }
-            Brings::Partial(_) | Brings::PassedOn => Ok(()),
+            Contents::Partial(_) | Contents::Forwarded => Ok(()),
         }
     }
 
-    fn partial_came(&self, peer: &Peer<Product<T::Accum>>, c: &mut DenseViewMut<'_, T::Accum>) {
+    fn add_partial(&self, peer: &Peer<Product<T::Accum>>, c: &mut DenseViewMut<'_, T::Accum>) {
         if let Some(partial) = &peer.partial {
             add_rows(self.semiring, c, &partial.rows, self.exchange.incoming(partial.message));
         }
     }
 
-    fn as_they_come(
+    fn in_arrival_order(
         &mut self,
         peers: &mut [Peer<Product<T::Accum>>],
         incoming: &[Incoming],
-        passed: &mut [Passed],
+        forwards: &mut [Forward],
         c: &mut DenseViewMut<'_, T::Accum>,
     ) -> Result<()> {
         for _ in incoming {
             let message = self.exchange.next(self.communicator)?;
-            let Incoming { brings, multiplied } = &incoming[message];
-            self.help(peers, passed, (message, *brings))?;
-            if let Brings::Partial(peer) = brings {
-                self.partial_came(&peers[*peer], c);
+            let Incoming { contents, multiplied } = &incoming[message];
+            self.serve_arrived(peers, forwards, (message, *contents))?;
+            if let Contents::Partial(peer) = contents {
+                self.add_partial(&peers[*peer], c);
             }
             for peer in multiplied {
                 if let Some(received) = &mut peers[*peer].received {
@@ -184,21 +187,21 @@ impl<T: DistScalar> Shared<'_, T> {
         &mut self,
         peers: &mut [Peer<Product<T::Accum>>],
         incoming: &[Incoming],
-        passed: &mut [Passed],
+        forwards: &mut [Forward],
         c: &mut DenseViewMut<'_, T::Accum>,
     ) -> Result<()> {
-        // What others wait for comes before what this rank waits for: it depends on what is sent at once alone.
-        for (message, Incoming { brings, .. }) in incoming.iter().enumerate() {
-            let helps = match brings {
-                Brings::Relayed => true,
-                Brings::Operands(peer) => {
-                    peers[*peer].served.as_ref().is_some_and(|s| s.values_come)
+        // What others wait for is done before what this rank waits for: it depends on what is sent at once alone.
+        for (message, Incoming { contents, .. }) in incoming.iter().enumerate() {
+            let helps = match contents {
+                Contents::ToRelay => true,
+                Contents::Operands(peer) => {
+                    peers[*peer].served.as_ref().is_some_and(|s| s.values_received)
                 }
-                Brings::Partial(_) | Brings::PassedOn => false,
+                Contents::Partial(_) | Contents::Forwarded => false,
             };
             if helps {
                 self.exchange.wait(self.communicator, message)?;
-                self.help(peers, passed, (message, *brings))?;
+                self.serve_arrived(peers, forwards, (message, *contents))?;
             }
         }
         for peer in peers {
@@ -209,21 +212,21 @@ impl<T: DistScalar> Shared<'_, T> {
             if let Some(partial) = &peer.partial {
                 self.exchange.wait(self.communicator, partial.message)?;
             }
-            self.partial_came(peer, c);
+            self.add_partial(peer, c);
         }
         Ok(())
     }
 }
 
 /// Sends on what was waiting for `message`, if nothing else is missing; a row of B has `row` bytes.
-pub(super) fn pass_on(
+pub(super) fn forward_rows(
     exchange: &mut Exchange,
     communicator: &dyn Communicator,
-    passed: &mut [Passed],
+    forwards: &mut [Forward],
     (message, row): (usize, usize),
 ) -> Result<()> {
-    for to in passed {
-        if !to.pieces.iter().any(|(from, _)| *from == message) {
+    for to in forwards {
+        if !to.sources.iter().any(|(from, _)| *from == message) {
             continue;
         }
         to.missing -= 1;
@@ -231,11 +234,11 @@ pub(super) fn pass_on(
             continue;
         }
         let mut first = 0;
-        for (from, positions) in &to.pieces {
-            let (come, out) = exchange.pair::<u8, u8>(Some(*from), to.message);
+        for (from, positions) in &to.sources {
+            let (received, out) = exchange.pair::<u8, u8>(Some(*from), to.message);
             let out = out[first * row..].chunks_exact_mut(row);
             for (out, position) in out.zip(positions) {
-                out.copy_from_slice(&come[*position as usize * row..][..row]);
+                out.copy_from_slice(&received[*position as usize * row..][..row]);
             }
             first += positions.len();
         }

@@ -104,12 +104,12 @@ fn products(ranks: &Ranks) -> Result<String> {
     let (a, n) = (matrix(203, 187)?, 9);
     let mut checked = 0;
     let options = Options { threads: Threads::new(1, false)?, ..Options::default() };
-    for (turn, communication) in Communication::ALL.into_iter().enumerate() {
+    for (number, communication) in Communication::ALL.into_iter().enumerate() {
         let rows = Partition::balanced(&a.pattern().view(), size);
-        // All columns on one rank in the second turn.
+        // All columns on one rank in the second case.
         let mut counts = vec![0; size];
         counts[size - 1] = a.ncols();
-        let columns = if turn == 1 {
+        let columns = if number == 1 {
             Partition::of_counts(&counts)?
         } else {
             Partition::even(a.ncols(), size)
@@ -260,7 +260,7 @@ fn finalise() {
 
 /// One line, whole where all ranks write to one terminal.
 fn say(line: &str) {
-    // Nobody is left to hear of an error.
+    // There is nobody to return an error to.
     let _ = std::io::stderr().write_all(format!("{line}\n").as_bytes());
 }
 
@@ -275,7 +275,7 @@ fn main() -> ExitCode {
     };
     let ranks = mpi.world();
     if let Ok(ranks) = &ranks {
-        // MPICH's launcher does not always pass on who aborts.
+        // MPICH's launcher does not always forward who aborts.
         let rank = ranks.rank();
         std::panic::set_hook(Box::new(move |info| say(&format!("rank {rank}: {info}"))));
     }

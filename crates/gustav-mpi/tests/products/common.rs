@@ -13,13 +13,13 @@ use gustav_mpi::{
     Tag,
 };
 
-/// Numbers of ranks that are tried in turn.
+/// Numbers of ranks that are tried one after another.
 pub const RANKS: [usize; 6] = [1, 2, 3, 4, 7, 8];
 
-/// Choices that every case makes anew: each number of ranks with each kind of partition and of communication.
+/// Choices that differ from case to case: each number of ranks with each kind of partition and of communication.
 #[derive(Default)]
-pub struct Turns {
-    turn: usize,
+pub struct Spreads {
+    number: usize,
 }
 
 /// How a case is spread over ranks.
@@ -32,15 +32,15 @@ pub struct Spread {
     pub communication: Communication,
 }
 
-impl Turns {
+impl Spreads {
     pub fn next(&mut self) -> Spread {
-        let turn = self.turn;
-        self.turn += 1;
+        let number = self.number;
+        self.number += 1;
         Spread {
-            ranks: RANKS[turn % RANKS.len()],
-            kind: turn / RANKS.len() % 4,
-            on_host: [1, 2, 3, 8][turn / 3 % 4],
-            communication: Communication::ALL[turn / 2 % 3],
+            ranks: RANKS[number % RANKS.len()],
+            kind: number / RANKS.len() % 4,
+            on_host: [1, 2, 3, 8][number / 3 % 4],
+            communication: Communication::ALL[number / 2 % 3],
         }
     }
 }

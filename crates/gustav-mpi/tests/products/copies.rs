@@ -6,15 +6,22 @@ use gustav_mpi::{
 };
 use gustav_testkit::battery::{Settings, SpmmCase, check_spmm_over};
 
-use crate::common::{Counting, Rows, Spread, Turns, all_ok, on_ranks, pattern_of};
+use crate::common::{Counting, Rows, Spread, Spreads, all_ok, on_ranks, pattern_of};
 use crate::spmm;
 
-/// The product of `case` over ranks in teams of `copies`; that of Aᵀ by ranks alone.
+fn replicated(spread: &Spread, copies: Option<usize>) -> Replicated {
+    match copies {
+        Some(copies) => Replicated::new(spread.device(), copies),
+        None => Replicated::automatic(spread.device()),
+    }
+}
+
+/// The product of `case` over ranks in teams of `copies`, else of an automatic number; that of Aᵀ by ranks alone.
 fn multiply<T: DistScalar, I: Index, O: Index>(
     mut case: SpmmCase<'_, T, I, O>,
     semiring: Semiring,
     deterministic: bool,
-    (spread, copies): (Spread, usize),
+    (spread, copies): (Spread, Option<usize>),
 ) -> Result<()> {
     if case.transpose_a {
         return spmm::multiply(case, semiring, deterministic, spread);
@@ -33,8 +40,8 @@ fn multiply<T: DistScalar, I: Index, O: Index>(
             .semiring(semiring)
             .deterministic(deterministic)
             .layouts(layouts.0, layouts.1)
-            .plan(&Replicated::new(spread.device(), copies))?;
-        // A second execution finds what the first left behind.
+            .plan(&replicated(&spread, copies))?;
+        // A second execution finds what the first left.
         let first = c.data.clone();
         plan.execute(&values, b.view(), c.view_mut(), scale)?;
         c.data = first;
@@ -49,16 +56,16 @@ fn multiply<T: DistScalar, I: Index, O: Index>(
 
 #[test]
 fn teams_multiply_as_ranks_do() {
-    let (mut turns, mut turn) = (Turns::default(), 0);
+    let (mut spreads, mut number) = (Spreads::default(), 0);
     for semiring in [Semiring::PlusTimes, Semiring::MaxTimes] {
         let settings = Settings { columns: vec![1, 3, 8], ..Settings::default() };
         check_spmm_over::<f64, u32, u32>(semiring, &settings, |case| {
-            turn += 1;
-            let spread = turns.next();
-            let divisors: Vec<usize> =
-                (1..=spread.ranks).filter(|c| spread.ranks.is_multiple_of(*c)).collect();
-            let copies = divisors[turn % divisors.len()];
-            multiply(case, semiring, turn % 2 == 0, (spread, copies))
+            number += 1;
+            let spread = spreads.next();
+            let divisors = (1..=spread.ranks).filter(|c| spread.ranks.is_multiple_of(*c));
+            let choices: Vec<_> = divisors.map(Some).chain([None]).collect();
+            let copies = choices[number % choices.len()];
+            multiply(case, semiring, number % 2 == 0, (spread, copies))
         });
     }
 }
@@ -105,6 +112,60 @@ fn copies_save_rows_of_b() {
     };
     let (one, two) = (bytes(None), bytes(Some(2)));
     assert!(two < one, "{two} bytes with two copies, {one} with one");
+}
+
+/// All rows need all of B: copies of it save bytes until partial rows of C cost more, where there is memory for them.
+#[test]
+fn copies_are_chosen_by_bytes_and_memory() {
+    let (rows, n, ranks) = (64_usize, 256_usize, 4);
+    let offsets = (0..=rows as u32).map(|r| r * rows as u32).collect::<Vec<_>>();
+    let indices = (0..rows).flat_map(|_| 0..rows as u32).collect::<Vec<_>>();
+    let values: Vec<f32> = (0..rows * rows).map(|k| (k % 7) as f32 - 3.0).collect();
+    let a = Csr::<f32>::new(rows, rows, offsets, indices, values).unwrap();
+    let b = Dense::from_fn(rows, n, Layout::RowMajor, |i, j| ((i * 3 + j) % 5) as f32).unwrap();
+    let even = Partition::even(rows, ranks);
+    // Bytes of sums are counted in full; a limit of one rank alone decides for all.
+    for (limit, expected) in [(None, 2), (Some(10_000), 1)] {
+        let chosen = all_ok(on_ranks(Ranks::in_process(ranks), |ranks| {
+            let (rank, (ranks, sent)) = (ranks.rank(), Counting::over(ranks));
+            let (pattern, values) = pattern_of(&ranks, &a.view(), (&even, &even))?;
+            let mut device = Replicated::automatic(gustav_mpi::Device::default());
+            if let (Some(bytes), 3) = (limit, rank) {
+                device = device.memory(bytes);
+            }
+            let mut plan: ReplicatedSpmmPlan<f32> = pattern.spmm(n).plan(&device)?;
+            let rows_of_b = Rows::of(&b.view(), &even, rank);
+            let mut c = Rows::of(&b.view(), &even, rank);
+            let before = sent.products();
+            plan.execute(&values, rows_of_b.view(), c.view_mut(), ())?;
+            let explained = plan.explain();
+            let copies = explained.copies.clone().expect("a choice");
+            let candidate = copies.candidates.iter().find(|k| k.copies == copies.chosen);
+            assert_eq!(candidate.expect("the choice").sent_bytes, explained.volume.bytes());
+            let mine = explained.volume.ranks[rank].sent_bytes;
+            assert_eq!(sent.products()[0] - before[0], mine);
+            let words = format!("copies     {}, which sends the fewest bytes", copies.chosen);
+            assert!(explained.to_string().contains(&words), "{explained}");
+            Ok((copies, c))
+        }))
+        .expect("plans");
+        let (copies, _) = &chosen[0];
+        assert_eq!(copies.chosen, expected, "{copies}");
+        let fits = |c: usize| copies.candidates.iter().find(|k| k.copies == c).unwrap().fits;
+        assert_eq!((fits(1), fits(2)), (true, limit.is_none()), "{copies}");
+        assert_eq!(copies.to_string().contains("that a rank does not have"), limit.is_some());
+        assert!(chosen.iter().all(|(other, _)| other == copies));
+        // Small integers: sums are exact.
+        for (rank, (_, c)) in chosen.iter().enumerate() {
+            for (i, row) in even.range(rank).enumerate() {
+                let a = &a.values().as_slice()[row * rows..][..rows];
+                for j in 0..n {
+                    let sum: f32 = (0..rows).map(|k| a[k] * b.view().get(k, j)).sum();
+                    assert_eq!(c.view().get(i, j), sum, "row {row}, column {j}");
+                }
+            }
+        }
+    }
 }
 
 #[test]

@@ -96,10 +96,10 @@ fn what_ranks_write_is_what_one_process_would() {
     let folder = tempfile::tempdir().unwrap();
     let generator: Generator = "rmat:9,6".parse().unwrap();
     let whole: Csr<f64, u64, u32> = generator.build(5).unwrap();
-    for (turn, size) in RANKS.into_iter().enumerate() {
+    for (number, size) in RANKS.into_iter().enumerate() {
         for name in ["a.mtx", "a.npz", "a.mtx.zst"] {
             let path = folder.path().join(format!("{size}-{name}"));
-            let options = WriteOptions { pattern_only: turn == 3, ..WriteOptions::default() };
+            let options = WriteOptions { pattern_only: number == 3, ..WriteOptions::default() };
             let written = on_ranks(Ranks::in_process(size), |ranks| -> Result<_> {
                 let rows = Partition::balanced(&whole.view().pattern(), size);
                 let columns = Partition::even(whole.ncols(), size);
@@ -111,7 +111,7 @@ fn what_ranks_write_is_what_one_process_would() {
             let found: Csr<f64, u64, u32> =
                 gustav_io::read_csr(&path, &Default::default()).unwrap();
             assert_eq!((found.offsets(), found.indices()), (whole.offsets(), whole.indices()));
-            if turn != 3 {
+            if number != 3 {
                 assert_eq!(found.values().as_slice(), whole.values().as_slice());
             }
             // Stored arrays are read in parts.

@@ -5,7 +5,7 @@ use gustav_cuda::{Device, DeviceBuffer, DeviceDense};
 use gustav_mpi::{Communication, DistScalar, Gpu, GpuSpmmPlan, Partition, SpmmPlan};
 use gustav_testkit::battery::{Settings, SpmmCase, check_spmm_over};
 
-use crate::common::{Rows, Spread, Turns, all_ok, on_ranks, pattern_of};
+use crate::common::{Rows, Spread, Spreads, all_ok, on_ranks, pattern_of};
 
 /// The first GPU.
 fn device() -> Result<Device> {
@@ -60,7 +60,7 @@ fn multiply<T: DistScalar, I: Index, O: Index>(
         let b = DeviceDense::upload(&device, &b.view())?;
         let mut first = DeviceDense::upload(&device, &c.view())?;
         plan.execute(&values, &b, &mut first, scale)?;
-        // A second execution finds what the first left behind.
+        // A second execution finds what the first left.
         let mut second = DeviceDense::upload(&device, &c.view())?;
         plan.execute(&values, &b, &mut second, scale)?;
         store(&mut c, &second.download()?);
@@ -73,11 +73,11 @@ fn multiply<T: DistScalar, I: Index, O: Index>(
 }
 
 fn battery<T: DistScalar, I: Index, O: Index>(semiring: Semiring, columns: &[usize]) {
-    let (mut turns, mut turn) = (Turns::default(), 0);
+    let (mut spreads, mut number) = (Spreads::default(), 0);
     let settings = Settings { columns: columns.to_vec(), ..Settings::default() };
     check_spmm_over::<T, I, O>(semiring, &settings, |case| {
-        turn += 1;
-        multiply(case, semiring, (turn % 2 == 0, turn % 3 == 0), turns.next())
+        number += 1;
+        multiply(case, semiring, (number % 2 == 0, number % 3 == 0), spreads.next())
     });
 }
 
@@ -114,7 +114,7 @@ fn sixteen_bits_are_refused_on_several_ranks() {
     assert_eq!(refused, [true, true]);
 }
 
-/// What a rank is given wrongly, every rank hears of, and nothing is sent.
+/// A wrong argument of one rank is an error on every rank, and nothing is sent.
 #[test]
 #[ignore = "needs a CUDA device"]
 fn errors_of_a_rank_with_a_gpu_reach_all() {

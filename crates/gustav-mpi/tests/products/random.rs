@@ -78,18 +78,18 @@ fn device(communication: Communication) -> Device {
 fn spmm<T: DistScalar, I: Index, O: Index>(seed: u64) -> Result<()> {
     let mut random = Random(seed);
     for size in RANKS {
-        for turn in 0..6 {
+        for number in 0..6 {
             let (m, k, n) = (random.below(60), random.below(60), 1 + random.below(9));
             let a = random.matrix::<T, I, O>(m, k);
             let (rows, columns) = (random.partition(m, size), random.partition(k, size));
-            let transpose_a = turn % 2 == 1;
+            let transpose_a = number % 2 == 1;
             let (of_b, of_c) = if transpose_a { (&rows, &columns) } else { (&columns, &rows) };
             let (layout_b, layout_c) = (random.layout(), random.layout());
             let b = random.dense::<T>(of_b.rows(), n, layout_b);
             let before = random.dense::<T>(of_c.rows(), n, layout_c);
             let (alpha, beta) = (random.factor::<T::Accum>(), random.factor::<T::Accum>());
             let deterministic = random.below(2) == 0;
-            let device = device(Communication::ALL[turn / 2]);
+            let device = device(Communication::ALL[number / 2]);
             let (hosts, limit) = random.ranks(size);
             let parts = all_ok(on_ranks(Ranks::in_process_on(&hosts, limit), |ranks| {
                 let rank = ranks.rank();

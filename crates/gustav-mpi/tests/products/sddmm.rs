@@ -5,13 +5,13 @@ use gustav_cpu::SddmmCall;
 use gustav_mpi::{DistPattern, DistScalar, SddmmPlan};
 use gustav_testkit::battery::{SddmmCase, Settings, check_sddmm};
 
-use crate::common::{Rows, Turns, all_ok, on_ranks, rows_of};
+use crate::common::{Rows, Spreads, all_ok, on_ranks, rows_of};
 
 fn battery<T: DistScalar, I: Index, O: Index>() {
-    let mut turns = Turns::default();
+    let mut spreads = Spreads::default();
     check_sddmm::<T, I, O>(&Settings::default(), |case| {
         let SddmmCase { pattern, x, y, alpha, beta, factors, values, .. } = case;
-        let spread = turns.next();
+        let spread = spreads.next();
         let (rows, columns) =
             (spread.partition(pattern.nrows()), spread.partition(pattern.ncols()));
         let before = values.to_vec();

@@ -4,12 +4,12 @@ use gustav_core::{Csr, Error, Index, Result, Semiring, bf16};
 use gustav_mpi::{DistPattern, DistScalar, Partition, Ranks, SpgemmPlan};
 use gustav_testkit::battery::{Settings, check_spgemm_over};
 
-use crate::common::{Spread, Turns, all_ok, joined, on_ranks, pattern_of};
+use crate::common::{Spread, Spreads, all_ok, joined, on_ranks, pattern_of};
 
 fn battery<T: DistScalar, I: Index, O: Index>(semiring: Semiring) {
-    let mut turns = Turns::default();
+    let mut spreads = Spreads::default();
     check_spgemm_over::<T, I, O>(semiring, &Settings::default(), |case| {
-        let spread = turns.next();
+        let spread = spreads.next();
         let rows = spread.partition(case.a.nrows());
         let inner = spread.partition(case.b.nrows());
         let columns = spread.partition(case.b.ncols());

@@ -5,7 +5,7 @@ use gustav_mpi::{Communication, DistScalar, Partition, ProductShape, Ranks, Spmm
 use gustav_testkit::battery::matrices::matrices;
 use gustav_testkit::battery::{Settings, SpmmCase, check_spmm_over};
 
-use crate::common::{Counting, Rows, Spread, Turns, all_ok, on_ranks, pattern_of, rows_of};
+use crate::common::{Counting, Rows, Spread, Spreads, all_ok, on_ranks, pattern_of, rows_of};
 
 /// The product of `case` over ranks.
 pub fn multiply<T: DistScalar, I: Index, O: Index>(
@@ -33,7 +33,7 @@ pub fn multiply<T: DistScalar, I: Index, O: Index>(
             .deterministic(deterministic)
             .layouts(layouts.0, layouts.1)
             .plan(&spread.device())?;
-        // A second execution finds what the first left behind.
+        // A second execution finds what the first left.
         let first = c.data.clone();
         plan.execute(&values, b.view(), c.view_mut(), Scale::new().alpha(alpha).beta(beta))?;
         c.data = first;
@@ -47,11 +47,11 @@ pub fn multiply<T: DistScalar, I: Index, O: Index>(
 }
 
 fn battery<T: DistScalar, I: Index, O: Index>(semiring: Semiring, settings: Settings) {
-    let mut turns = Turns::default();
-    let mut turn = 0;
+    let mut spreads = Spreads::default();
+    let mut number = 0;
     check_spmm_over::<T, I, O>(semiring, &settings, |case| {
-        turn += 1;
-        multiply(case, semiring, turn % 2 == 0, turns.next())
+        number += 1;
+        multiply(case, semiring, number % 2 == 0, spreads.next())
     });
 }
 
@@ -199,6 +199,27 @@ fn volumes_are_counted_without_running() {
     }
     assert!(mixtures > 3, "{mixtures} mixtures that are cheaper than either");
     assert!(passed_on > 3, "{passed_on} plans that pass rows on");
+}
+
+/// A matrix of one column is of both layouts, as on one machine.
+#[test]
+fn a_column_is_of_both_layouts() {
+    let a = Csr::<f32>::new(4, 4, vec![0, 1, 2, 3, 4], vec![3, 2, 1, 0], vec![1.0, 2.0, 3.0, 4.0]);
+    let (a, even) = (a.unwrap(), Partition::even(4, 2));
+    let (row, column) = (Layout::RowMajor, Layout::ColumnMajor);
+    for (planned, found) in [(row, column), (column, row)] {
+        let parts = all_ok(on_ranks(Ranks::in_process(2), |ranks| {
+            let (pattern, values) = pattern_of(&ranks, &a.view(), (&even, &even))?;
+            let device = gustav_mpi::Device::default();
+            let request = pattern.spmm(1).layouts(planned, planned);
+            let mut plan: SpmmPlan<f32> = request.plan(&device)?;
+            let b = Dense::from_fn(2, 1, found, |i, _| (2 * ranks.rank() + i) as f32)?;
+            let mut c = Dense::zeros(2, 1, found)?;
+            plan.execute(&values, &b, &mut c, ())?;
+            Ok(c.data().to_vec())
+        }));
+        assert_eq!(parts.unwrap().concat(), [3.0, 4.0, 3.0, 0.0], "{planned} {found}");
+    }
 }
 
 /// Errors of one rank reach all, and name it.

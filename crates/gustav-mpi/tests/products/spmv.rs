@@ -4,13 +4,13 @@ use gustav_core::{Index, Result, Scale, Semiring, f16};
 use gustav_mpi::{DistScalar, SpmvPlan};
 use gustav_testkit::battery::{Settings, SpmvCase, check_spmv_over};
 
-use crate::common::{Turns, all_ok, on_ranks, pattern_of};
+use crate::common::{Spreads, all_ok, on_ranks, pattern_of};
 
 fn battery<T: DistScalar, I: Index, O: Index>(semiring: Semiring) {
-    let mut turns = Turns::default();
+    let mut spreads = Spreads::default();
     check_spmv_over::<T, I, O>(semiring, &Settings::default(), |case| {
         let SpmvCase { a, transpose_a, x, y, alpha, beta, .. } = case;
-        let spread = turns.next();
+        let spread = spreads.next();
         let (rows, columns) = (spread.partition(a.nrows()), spread.partition(a.ncols()));
         let (of_x, of_y) = if transpose_a { (&rows, &columns) } else { (&columns, &rows) };
         let before = y.to_vec();

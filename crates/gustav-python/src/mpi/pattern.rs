@@ -4,7 +4,7 @@ use gustav::{Index, Pattern as Owned, PatternView};
 use gustav_mpi::DistPattern as Dist;
 use pyo3::prelude::*;
 
-use super::ranks::{Ranks, partition, told};
+use super::ranks::{Ranks, partition, reported};
 use crate::block::Block;
 use crate::error::{Fault, detached};
 use crate::pattern::{AnyRef, Source, with_indices};
@@ -52,7 +52,7 @@ fn joined<J: Index>(
         partition(ranks, "columns", view.ncols(), counts)
             .and_then(|columns| Ok((converted::<_, _, J>(&view)?, columns)))
     });
-    let (local, columns) = told(ranks, prepared.map_err(PyErr::from))?;
+    let (local, columns) = reported(ranks, prepared.map_err(PyErr::from))?;
     Ok(Dist::new(ranks, &columns, local)?)
 }
 
@@ -69,9 +69,9 @@ impl DistPattern {
         columns: Option<Vec<usize>>,
     ) -> PyResult<Self> {
         let ranks = ranks.get().inner.clone();
-        let source = told(&ranks, Source::of(local, &Place::Host))?;
+        let source = reported(&ranks, Source::of(local, &Place::Host))?;
         let inner = detached(py, move || {
-            let local = told(&ranks, source.pattern().map_err(PyErr::from))?;
+            let local = reported(&ranks, source.pattern().map_err(PyErr::from))?;
             let width = with_indices!(AnyRef, &local, |p| p.view().ncols());
             Ok(match u32::try_from(width) {
                 Ok(_) => AnyDist::Long(joined(&ranks, local, columns)?),
@@ -99,13 +99,13 @@ impl DistPattern {
         with_dist!(&self.inner, |p| p.local().nnz())
     }
 
-    /// First rows of the ranks, and behind them the number of rows.
+    /// First rows of the ranks, then the number of rows.
     #[getter]
     fn row_offsets(&self) -> Vec<usize> {
         with_dist!(&self.inner, |p| p.rows().offsets().to_vec())
     }
 
-    /// First columns of the ranks, and behind them the number of columns.
+    /// First columns of the ranks, then the number of columns.
     #[getter]
     fn column_offsets(&self) -> Vec<usize> {
         with_dist!(&self.inner, |p| p.columns().offsets().to_vec())
@@ -116,9 +116,9 @@ impl DistPattern {
     fn indptr(&self) -> Block {
         with_dist!(&self.inner, |p| {
             let local = p.local().clone();
-            let held = local.clone();
+            let owner = local.clone();
             // SAFETY: the pattern keeps its arrays and nobody writes them.
-            unsafe { Block::indices(local.offsets(), true, held) }
+            unsafe { Block::indices(local.offsets(), true, owner) }
         })
     }
 
@@ -127,9 +127,9 @@ impl DistPattern {
     fn indices(&self) -> Block {
         with_dist!(&self.inner, |p| {
             let local = p.local().clone();
-            let held = local.clone();
+            let owner = local.clone();
             // SAFETY: the pattern keeps its arrays and nobody writes them.
-            unsafe { Block::indices(local.indices(), true, held) }
+            unsafe { Block::indices(local.indices(), true, owner) }
         })
     }
 }

@@ -4,14 +4,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use gustav::{DType, Error, Index, Layout, Problem, with_scalar};
 use gustav_mpi::{
-    Communication, Device, DistScalar, Explanation, Options, SddmmCall, SddmmPlan, SpgemmPlan,
-    SpmmPlan,
+    Communication, Device, DistScalar, Explanation, Options, Replicated, ReplicatedSpmmPlan,
+    SddmmCall, SddmmPlan, SpgemmPlan, SpmmPlan,
 };
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use super::pattern::{AnyDist, DistPattern, with_dist};
-use super::ranks::told;
+use super::ranks::reported;
 use crate::array::Array;
 use crate::block::Block;
 use crate::element::Element;
@@ -52,39 +52,60 @@ trait AnySpmm: Send {
     fn execute(&mut self, arrays: [Array; 3], factors: Factors) -> Result<(), Fault>;
 }
 
-impl<T: DistScalar> AnySpmm for SpmmPlan<T> {
-    fn execute(&mut self, [values, b, mut out]: [Array; 3], factors: Factors) -> Result<(), Fault> {
-        let (values, b) = (values.slice::<T>()?, b.dense::<T>()?);
-        Ok(self.execute(values, b, out.dense_mut::<T>()?, factors.scale::<T::Accum>())?)
+macro_rules! any_spmm {
+    ($plan:ident) => {
+        impl<T: DistScalar> AnySpmm for $plan<T> {
+            fn execute(
+                &mut self,
+                [values, b, mut out]: [Array; 3],
+                factors: Factors,
+            ) -> Result<(), Fault> {
+                let (values, b) = (values.slice::<T>()?, b.dense::<T>()?);
+                Ok(self.execute(values, b, out.dense_mut::<T>()?, factors.scale::<T::Accum>())?)
+            }
+        }
+    };
+}
+
+any_spmm!(SpmmPlan);
+any_spmm!(ReplicatedSpmmPlan);
+
+/// Ranks of a team: 1 without copies, `None` for the number that sends the fewest bytes.
+fn copies(text: &str) -> PyResult<Option<usize>> {
+    match text {
+        "auto" => Ok(None),
+        number => number.parse().map(Some).map_err(|_| {
+            PyValueError::new_err(format!("copies: {text:?} is not a number of ranks, nor \"auto\""))
+        }),
     }
 }
 
 /// A plan, which threads of a rank may share, and its ranks.
-struct Held<P: ?Sized> {
+struct SharedPlan<P: ?Sized> {
     plan: Arc<Mutex<Box<P>>>,
     ranks: gustav_mpi::Ranks,
     dtype: DType,
     explanation: Explanation,
 }
 
-impl<P: ?Sized + Send> Held<P> {
+impl<P: ?Sized + Send> SharedPlan<P> {
     fn new(pattern: &AnyDist, dtype: DType, (plan, explanation): (Box<P>, Explanation)) -> Self {
         let ranks = with_dist!(pattern, |p| p.ranks().clone());
-        Held { plan: Arc::new(Mutex::new(plan)), ranks, dtype, explanation }
+        SharedPlan { plan: Arc::new(Mutex::new(plan)), ranks, dtype, explanation }
     }
 
-    /// Executes with what `arrays` finds. Other ranks hear of what is wrong with it.
+    /// Executes with `arrays`. An error in them is reported to the other ranks.
     fn run<A: Send, R: Send>(
         &self,
         py: Python<'_>,
         arrays: PyResult<A>,
         work: impl FnOnce(&mut P, A) -> Result<R, Fault> + Send,
     ) -> PyResult<R> {
-        let arrays = told(&self.ranks, arrays)?;
+        let arrays = reported(&self.ranks, arrays)?;
         let plan = self.plan.clone();
         detached(py, move || {
             let mut plan = plan.lock().unwrap_or_else(PoisonError::into_inner);
-            told(&self.ranks, work(&mut plan, arrays))
+            reported(&self.ranks, work(&mut plan, arrays))
         })
     }
 }
@@ -92,7 +113,7 @@ impl<P: ?Sized + Send> Held<P> {
 /// A product with a dense matrix or a vector over ranks, planned for one pattern.
 #[pyclass(frozen, module = "gustav._gustav")]
 pub struct DistSpmmPlan {
-    held: Held<dyn AnySpmm>,
+    shared: SharedPlan<dyn AnySpmm>,
 }
 
 #[pymethods]
@@ -109,24 +130,38 @@ impl DistSpmmPlan {
         deterministic: bool,
         threads: Option<usize>,
         communication: &str,
+        copies_text: &str,
     ) -> PyResult<Self> {
         let pattern = pattern.get().inner.clone();
-        let asked = || {
+        let parsed = || {
             let dtype = Element::named(dtype).value("dtype")?;
-            Ok::<_, PyErr>((dtype, semiring(semiring_name)?, device(threads, communication)?))
+            let copies = copies(copies_text)?;
+            let device = device(threads, communication)?;
+            Ok::<_, PyErr>((dtype, semiring(semiring_name)?, device, copies))
         };
-        let (dtype, semiring, device) = told(with_dist!(&pattern, |p| p.ranks()), asked())?;
+        let ranks = with_dist!(&pattern, |p| p.ranks());
+        let (dtype, semiring, device, copies) = reported(ranks, parsed())?;
         let made = with_scalar!(dtype, |T| detached(py, || {
             with_dist!(&pattern, |p| {
                 let problem = p.spmm(columns).problem.calls(calls).transpose_a(transpose);
                 let problem = problem.semiring(semiring).deterministic(deterministic);
-                let plan = SpmmPlan::<T>::new(p, &problem, &device)?;
+                if copies == Some(1) {
+                    let plan = SpmmPlan::<T>::new(p, &problem, &device)?;
+                    let explanation = plan.explain().clone();
+                    let plan: Box<dyn AnySpmm> = Box::new(plan);
+                    return Ok((plan, explanation));
+                }
+                let device = match copies {
+                    Some(copies) => Replicated::new(device, copies),
+                    None => Replicated::automatic(device),
+                };
+                let plan = ReplicatedSpmmPlan::<T>::new(p, &problem, &device)?;
                 let explanation = plan.explain().clone();
                 let plan: Box<dyn AnySpmm> = Box::new(plan);
                 Ok((plan, explanation))
             })
         }))?;
-        Ok(DistSpmmPlan { held: Held::new(&pattern, dtype, made) })
+        Ok(DistSpmmPlan { shared: SharedPlan::new(&pattern, dtype, made) })
     }
 
     /// `out = scale(alpha, op(A) @ b) + scale(beta, out)`. Collective.
@@ -145,32 +180,32 @@ impl DistSpmmPlan {
             let out = expect_rows(Array::to_write("out", out, &Place::Host)?)?;
             out.refuse_overlap(&values)?;
             out.refuse_overlap(&b)?;
-            Ok(([values, b, out], Factors::new(alpha, beta, self.held.dtype)?))
+            Ok(([values, b, out], Factors::new(alpha, beta, self.shared.dtype)?))
         };
-        self.held.run(py, arrays(), |plan, (arrays, factors)| plan.execute(arrays, factors))
+        self.shared.run(py, arrays(), |plan, (arrays, factors)| plan.execute(arrays, factors))
     }
 
     /// What is computed and what ranks send, as text.
     fn explain(&self) -> String {
-        self.held.explanation.to_string()
+        self.shared.explanation.to_string()
     }
 
     /// Bytes that all ranks send in one execution.
     #[getter]
     fn sent_bytes(&self) -> u64 {
-        self.held.explanation.volume.bytes()
+        self.shared.explanation.volume.bytes()
     }
 
     /// Messages that all ranks send in one execution.
     #[getter]
     fn messages(&self) -> u64 {
-        self.held.explanation.volume.messages()
+        self.shared.explanation.volume.messages()
     }
 
     /// Bytes that the plan holds on this rank.
     #[getter]
     fn workspace_bytes(&self) -> usize {
-        self.held.explanation.workspace_bytes
+        self.shared.explanation.workspace_bytes
     }
 }
 
@@ -188,7 +223,7 @@ impl<T: DistScalar> AnySddmm for SddmmPlan<T> {
 /// A product of dense matrices at the nonzeros of a pattern over ranks.
 #[pyclass(frozen, module = "gustav._gustav")]
 pub struct DistSddmmPlan {
-    held: Held<dyn AnySddmm>,
+    shared: SharedPlan<dyn AnySddmm>,
 }
 
 #[pymethods]
@@ -203,11 +238,11 @@ impl DistSddmmPlan {
         threads: Option<usize>,
     ) -> PyResult<Self> {
         let pattern = pattern.get().inner.clone();
-        let asked = || {
+        let parsed = || {
             let dtype = Element::named(dtype).value("dtype")?;
             Ok::<_, PyErr>((dtype, device(threads, Communication::RowsOfB.name())?))
         };
-        let (dtype, device) = told(with_dist!(&pattern, |p| p.ranks()), asked())?;
+        let (dtype, device) = reported(with_dist!(&pattern, |p| p.ranks()), parsed())?;
         let made = with_scalar!(dtype, |T| detached(py, || {
             with_dist!(&pattern, |p| {
                 let problem = p.sddmm(depth).problem.calls(calls);
@@ -217,7 +252,7 @@ impl DistSddmmPlan {
                 Ok((plan, explanation))
             })
         }))?;
-        Ok(DistSddmmPlan { held: Held::new(&pattern, dtype, made) })
+        Ok(DistSddmmPlan { shared: SharedPlan::new(&pattern, dtype, made) })
     }
 
     /// `out = alpha * (x @ y.T) + beta * out` at the nonzeros. Collective.
@@ -235,20 +270,20 @@ impl DistSddmmPlan {
             let out = Array::to_write("out", out, &Place::Host)?;
             out.refuse_overlap(&x)?;
             out.refuse_overlap(&y)?;
-            Ok(([x, y, out], Factors::new(alpha, beta, self.held.dtype)?))
+            Ok(([x, y, out], Factors::new(alpha, beta, self.shared.dtype)?))
         };
-        self.held.run(py, arrays(), |plan, (arrays, factors)| plan.execute(arrays, factors))
+        self.shared.run(py, arrays(), |plan, (arrays, factors)| plan.execute(arrays, factors))
     }
 
     /// What is computed and what ranks send, as text.
     fn explain(&self) -> String {
-        self.held.explanation.to_string()
+        self.shared.explanation.to_string()
     }
 
     /// Bytes that all ranks send in one execution.
     #[getter]
     fn sent_bytes(&self) -> u64 {
-        self.held.explanation.volume.bytes()
+        self.shared.explanation.volume.bytes()
     }
 }
 
@@ -259,10 +294,10 @@ trait AnySpgemm: Send {
     fn execute(&mut self, values: [Array; 2], factors: Factors) -> Result<Product, Fault>;
 }
 
-/// A plan, and how its product's pattern is held.
+/// A plan, and how the pattern of its product is wrapped.
 struct Typed<T: DistScalar, I: Index> {
     plan: SpgemmPlan<T, I, u64>,
-    held: fn(gustav_mpi::DistPattern<I, u64>) -> AnyDist,
+    wrap: fn(gustav_mpi::DistPattern<I, u64>) -> AnyDist,
 }
 
 impl<T: DistScalar, I: Index> AnySpgemm for Typed<T, I> {
@@ -272,14 +307,14 @@ impl<T: DistScalar, I: Index> AnySpgemm for Typed<T, I> {
         let values = c.values().as_slice();
         let mut copy = gustav::Buffer::<T>::zeroed(values.len(), "values of C")?;
         copy.copy_from_slice(values);
-        Ok(((self.held)(c.pattern().clone()), Block::values(copy)))
+        Ok(((self.wrap)(c.pattern().clone()), Block::values(copy)))
     }
 }
 
 /// A product of two sparse matrices over ranks.
 #[pyclass(frozen, module = "gustav._gustav")]
 pub struct DistSpgemmPlan {
-    held: Held<dyn AnySpgemm>,
+    shared: SharedPlan<dyn AnySpgemm>,
 }
 
 #[pymethods]
@@ -294,7 +329,7 @@ impl DistSpgemmPlan {
         threads: Option<usize>,
     ) -> PyResult<Self> {
         let (a, b) = (a.get().inner.clone(), b.get().inner.clone());
-        let asked = || {
+        let parsed = || {
             let device = device(threads, Communication::RowsOfB.name())?;
             Ok::<_, PyErr>((
                 Element::named(dtype).value("dtype")?,
@@ -302,7 +337,7 @@ impl DistSpgemmPlan {
                 device,
             ))
         };
-        let (dtype, semiring, device) = told(with_dist!(&a, |p| p.ranks()), asked())?;
+        let (dtype, semiring, device) = reported(with_dist!(&a, |p| p.ranks()), parsed())?;
         let made = with_scalar!(dtype, |T| detached(py, || match (&a, &b) {
             (AnyDist::Long(a), AnyDist::Long(b)) => {
                 let problem = a.spgemm(b).problem.semiring(semiring);
@@ -320,7 +355,7 @@ impl DistSpgemmPlan {
             }
             .into()),
         }))?;
-        Ok(DistSpgemmPlan { held: Held::new(&a, dtype, made) })
+        Ok(DistSpgemmPlan { shared: SharedPlan::new(&a, dtype, made) })
     }
 
     /// The pattern of `alpha * a @ b` and this rank's values. Collective.
@@ -334,22 +369,23 @@ impl DistSpgemmPlan {
         let arrays = || {
             let a = Array::vector("values of a", values_of_a, &Place::Host)?;
             let b = Array::vector("values of b", values_of_b, &Place::Host)?;
-            Ok(([a, b], Factors::new(alpha, None, self.held.dtype)?))
+            Ok(([a, b], Factors::new(alpha, None, self.shared.dtype)?))
         };
-        let (inner, values) =
-            self.held.run(py, arrays(), |plan, (arrays, factors)| plan.execute(arrays, factors))?;
+        let (inner, values) = self
+            .shared
+            .run(py, arrays(), |plan, (arrays, factors)| plan.execute(arrays, factors))?;
         Ok((DistPattern { inner }, values))
     }
 
     /// What is computed and what ranks send, as text.
     fn explain(&self) -> String {
-        self.held.explanation.to_string()
+        self.shared.explanation.to_string()
     }
 
     /// Bytes that all ranks send in one execution.
     #[getter]
     fn sent_bytes(&self) -> u64 {
-        self.held.explanation.volume.bytes()
+        self.shared.explanation.volume.bytes()
     }
 }
 
@@ -357,9 +393,9 @@ fn spgemm<T: DistScalar, I: Index>(
     (a, b): (&gustav_mpi::DistPattern<I, u64>, &gustav_mpi::DistPattern<I, u64>),
     problem: &Problem,
     device: &Device,
-    held: fn(gustav_mpi::DistPattern<I, u64>) -> AnyDist,
+    wrap: fn(gustav_mpi::DistPattern<I, u64>) -> AnyDist,
 ) -> Result<(Box<dyn AnySpgemm>, Explanation), Fault> {
     let plan = SpgemmPlan::<T, I, u64>::new(a, b, problem, device)?;
     let explanation = plan.explain().clone();
-    Ok((Box::new(Typed { plan, held }), explanation))
+    Ok((Box::new(Typed { plan, wrap }), explanation))
 }

@@ -117,7 +117,7 @@ impl Ranks {
 
     /// Tells the other ranks, at their next collective call, that this one failed.
     fn fail(&self, py: Python<'_>, words: String) {
-        py.detach(|| tell(&self.inner, words));
+        py.detach(|| report(&self.inner, words));
     }
 
     /// Raises what another rank fails with. Collective.
@@ -133,23 +133,26 @@ fn no_mpi_here() -> PyErr {
     )
 }
 
-fn tell(ranks: &gustav_mpi::Ranks, words: String) {
-    // The words come back, or an error of communication; the caller has an error of its own already.
+fn report(ranks: &gustav_mpi::Ranks, words: String) {
+    // It returns the same words, or an error of communication; the caller has an error of its own already.
     let _: Result<(), Words> = ranks.together(Err(Words(words)));
 }
 
-/// `mine`, which the other ranks hear of if it is an error of Python: it was found before they were asked for anything.
+/// `mine`, reported to the other ranks if it is an error of Python, which was found before any communication.
 /// Errors of the library are known to all.
 ///
 /// # Errors
 /// Those of `mine`.
-pub fn told<R, E: Into<Fault>>(ranks: &gustav_mpi::Ranks, mine: Result<R, E>) -> Result<R, Fault> {
+pub fn reported<R, E: Into<Fault>>(
+    ranks: &gustav_mpi::Ranks,
+    mine: Result<R, E>,
+) -> Result<R, Fault> {
     let mine = mine.map_err(E::into);
     if let Err(Fault::Python(e)) = &mine {
         let words = e.to_string();
-        match Python::try_attach(|py| py.detach(|| tell(ranks, words.clone()))) {
+        match Python::try_attach(|py| py.detach(|| report(ranks, words.clone()))) {
             Some(()) => {}
-            None => tell(ranks, words),
+            None => report(ranks, words),
         }
     }
     mine

@@ -21,7 +21,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::draw::Figure;
 use crate::analysis::Platform;
-use crate::{Counters, TuneReport};
+use crate::{Counters, RankRecords, TuneReport};
 
 pub use ranks::picture_of_ranks;
 pub(crate) use speedups::overview;
@@ -100,6 +100,10 @@ const TUNING: (&str, &str) = ("Predictor", "the report of gustav tune (--tuning)
 const COUNTERS: (&str, &str) =
     ("Occupancy, warp efficiency and instructions per cycle", "hardware counters (--counters)");
 
+/// The figures that need records of products over ranks.
+const RANKS: (&str, &str) =
+    ("Bytes and times over ranks", "records of products over ranks (--ranks)");
+
 /// The figures of one family.
 #[derive(Clone, Debug)]
 pub(crate) struct Chapter {
@@ -141,9 +145,14 @@ pub(crate) fn all(
     platforms: &[Platform],
     tunings: &[TuneReport],
     counters: &[Counters],
+    ranks: &RankRecords,
 ) -> (Vec<Chapter>, Vec<(&'static str, &'static str)>) {
     let families = FAMILIES.iter().map(|(name, needs, draw)| ((*name, *needs), draw(platforms)));
-    let extra = [(TUNING, predictor::all(tunings)), (COUNTERS, counters::all(counters))];
+    let extra = [
+        (TUNING, predictor::all(tunings)),
+        (COUNTERS, counters::all(counters)),
+        (RANKS, ranks::all(ranks)),
+    ];
     let (mut drawn, mut absent) = (Vec::new(), Vec::new());
     for (family, figures) in families.chain(extra) {
         match figures.is_empty() {

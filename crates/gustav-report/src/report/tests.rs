@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use gustav_plan::predictor::Evaluation;
 
 use super::*;
+use crate::ranks::tests::rank_records;
 use crate::record::tests::record;
 use crate::{Gpu, Stage, Status};
 
@@ -140,7 +141,7 @@ fn counters() -> [Counters; 3] {
 
 #[test]
 fn records_that_hold_everything_leave_no_figure_out() {
-    let report = Report::of(&everything(), &[tuning()], &counters()).unwrap();
+    let report = Report::of(&everything(), &[tuning()], &counters(), &rank_records()).unwrap();
     assert_eq!(report.absent, []);
     let mut ids: Vec<_> = report.figures().map(|f| &f.id).collect();
     ids.sort();
@@ -162,6 +163,10 @@ fn records_that_hold_everything_leave_no_figure_out() {
     assert_eq!(gpu[4..], ["3", "27.5", "-", "-", "27.5", "100.0"]);
     let programs = report.tables().find(|t| t.id == "programs").unwrap();
     assert_eq!(programs.rows[0][7], "50", "the share of the products in percent");
+    let lost = report.tables().find(|t| t.id == "ranks-losses").unwrap();
+    assert_eq!(lost.rows, [["unseen", "spmv", "slow", "0.50", "1.00"]]);
+    let over_ranks: Vec<_> = report.figures().filter(|f| f.id.starts_with("ranks")).collect();
+    assert_eq!(over_ranks.len(), 3, "bytes, efficiency, and times beside PETSc");
 }
 
 /// Every table and every family has its place, and the page answers first.
@@ -169,11 +174,13 @@ fn records_that_hold_everything_leave_no_figure_out() {
 fn nothing_is_left_out_of_the_parts() {
     let records = everything();
     let platforms = Platform::all(&records);
-    let report = Report::of(&records, &[tuning()], &counters()).unwrap();
-    let tables: Vec<_> = tables::all(&platforms).iter().map(|table| table.id).collect();
+    let report = Report::of(&records, &[tuning()], &counters(), &rank_records()).unwrap();
+    let of_ranks = tables::of_ranks(&rank_records());
+    let tables = tables::all(&platforms);
+    let tables: Vec<_> = tables.iter().chain(&of_ranks).map(|table| table.id).collect();
     let placed: Vec<_> = report.tables().map(|table| table.id).collect();
     assert!(tables.iter().all(|id| placed.contains(id)), "{tables:?} {placed:?}");
-    let (chapters, _) = figures::all(&platforms, &[tuning()], &counters());
+    let (chapters, _) = figures::all(&platforms, &[tuning()], &counters(), &rank_records());
     let figures = chapters.iter().map(|chapter| chapter.figures.len()).sum::<usize>();
     assert_eq!(report.figures().count(), figures);
     let first: Vec<_> = report.figures().take(3).map(|figure| figure.id.as_str()).collect();
@@ -184,10 +191,13 @@ fn nothing_is_left_out_of_the_parts() {
 fn the_page_is_whole_and_its_files_are_there() {
     let folder = tempfile::tempdir().unwrap();
     let page = folder.path().join("r.html");
-    let written =
-        Report::of(&everything(), &[tuning()], &counters()).unwrap().write(&page).unwrap();
+    let written = Report::of(&everything(), &[tuning()], &counters(), &rank_records())
+        .unwrap()
+        .write(&page)
+        .unwrap();
     let html = std::fs::read_to_string(&page).unwrap();
     assert!(html.ends_with("</html>\n") && html.contains("prefers-color-scheme:dark"));
+    assert!(html.contains("<h2>Over many machines</h2>"));
     assert!(!html.contains("<script") && !html.contains("http://www.w3.org/1999/xhtml"));
     assert!(html.contains("row 3 &lt;is&gt; off"), "a message is text, not HTML");
     let links = html.split("href=\"r-files/").skip(1).map(|l| l.split('"').next().unwrap());
@@ -202,7 +212,8 @@ fn the_page_is_whole_and_its_files_are_there() {
 
 #[test]
 fn figures_without_records_are_named() {
-    let report = Report::of(&[record("m", "gustav", "auto")], &[], &[]).unwrap();
+    let report =
+        Report::of(&[record("m", "gustav", "auto")], &[], &[], &RankRecords::default()).unwrap();
     assert!(report.absent.iter().any(|(name, _)| *name == "Density sweep"));
     assert!(report.glance.is_none() && report.figures().count() == 0);
     let folder = tempfile::tempdir().unwrap();
@@ -210,7 +221,12 @@ fn figures_without_records_are_named() {
     report.write(&page).unwrap();
     let html = std::fs::read_to_string(page).unwrap();
     assert!(html.contains("Density sweep: needs random matrices"), "{html}");
-    assert!(Report::of(&[], &[], &[]).unwrap_err().to_string().contains("gustav bench"));
+    assert!(
+        Report::of(&[], &[], &[], &RankRecords::default())
+            .unwrap_err()
+            .to_string()
+            .contains("gustav bench")
+    );
 }
 
 #[test]

@@ -7,12 +7,15 @@ mod orders;
 mod papers;
 mod peers;
 mod programs;
+mod ranks;
 mod ratios;
 mod relations;
 mod targets;
 
 use super::table::Table;
 use crate::analysis::Platform;
+
+pub(crate) use ranks::all as of_ranks;
 
 /// Every table that the records fill.
 pub(crate) fn all(platforms: &[Platform]) -> Vec<Table> {

@@ -106,11 +106,17 @@ fn pattern() -> impl Strategy<Value = Csr<f32, u32, u32>> {
 
 proptest! {
     #[test]
-    fn decoding_gives_back_the_columns(a in pattern(), masks: bool, wide: bool, parts in 1..4usize) {
+    fn decoding_gives_back_the_columns(
+        a in pattern(),
+        masks: bool,
+        loads: bool,
+        wide: bool,
+        parts in 1..4usize,
+    ) {
         let a = a.view();
         let partitions = schedule::merge_path(a.offsets(), parts);
         let rows: Vec<_> = partitions.iter().map(|partition| partition.whole_rows(a.offsets())).collect();
-        let limits = Limits { width: if wide { 16 } else { 8 }, masks };
+        let limits = Limits { width: if wide { 16 } else { 8 }, masks, loads };
         let pattern = Pattern { offsets: a.offsets(), indices: a.indices() };
         let encoded = Encoded::new(pattern, &rows, limits).unwrap();
         for (k, rows) in rows.into_iter().enumerate() {

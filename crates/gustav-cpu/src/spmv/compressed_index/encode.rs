@@ -72,6 +72,8 @@ pub(super) enum Code {
 pub(super) enum Walk {
     /// A row at a time.
     Rows,
+    /// The same, with single loads from x in place of gathers.
+    Loads,
     /// Neighbouring rows with the same columns together.
     Alike,
     /// A vector of entries at a time, whatever rows they belong to.

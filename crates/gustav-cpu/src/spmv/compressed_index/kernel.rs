@@ -4,9 +4,7 @@ use std::ops::Range;
 
 use gustav_core::Index;
 
-#[cfg(target_arch = "x86_64")]
-use super::encode::Walk;
-use super::encode::{Code, Encoded, Segment};
+use super::encode::{Code, Encoded, Segment, Walk};
 #[cfg(target_arch = "x86_64")]
 use super::{masked, slices};
 use crate::spmv::epilogue::Finish;
@@ -106,6 +104,7 @@ impl<E: Element, O: Index> Partition<'_, E, O> {
         unsafe {
             match walk {
                 Walk::Rows => self.rows::<V, C>(rows, columns),
+                Walk::Loads => self.rows::<E::Plain, C>(rows, columns),
                 Walk::Alike => masked::alike::<V, _, C>(self, rows, columns),
                 Walk::Flat => masked::flat::<V, _, C>(self, rows, columns),
             }
@@ -121,8 +120,14 @@ impl<E: Element, O: Index> Partition<'_, E, O> {
                 Code::Shift { first, len } => {
                     self.shift(rows, &self.encoded.distances[first..first + len]);
                 }
+                Code::Narrow { base, walk: Walk::Loads } => {
+                    self.rows::<E::Plain, _>(rows, Narrow::new(&self.encoded.codes, self.x, base));
+                }
                 Code::Narrow { base, .. } => {
                     self.rows::<V, _>(rows, Narrow::new(&self.encoded.codes, self.x, base));
+                }
+                Code::Plain { walk: Walk::Loads } => {
+                    self.rows::<E::Plain, _>(rows, Plain { indices: self.indices, x: self.x });
                 }
                 // Windows and slices are encoded only for lanes with masks.
                 Code::Plain { .. } | Code::Windows { .. } | Code::Slices { .. } => {

@@ -25,7 +25,7 @@ use super::epilogue::{Epilogue, Output};
 use super::lanes::Element;
 use super::partitions::Partitions;
 use super::rows::Operands;
-use crate::arch::Isa;
+use crate::arch::{Isa, has_slow_gathers};
 use crate::schedule;
 use encode::{Encoded, Pattern};
 use kernel::Part;
@@ -59,7 +59,8 @@ impl<A: Arith> Compressed<A> {
         isa: Isa,
         threads: usize,
     ) -> Result<Self> {
-        let limits = Limits { width: 64 / dtype.bytes(), masks: isa == Isa::Avx512 };
+        let loads = matches!(isa, Isa::Avx2 | Isa::Avx512) && has_slow_gathers();
+        let limits = Limits { width: 64 / dtype.bytes(), masks: isa == Isa::Avx512, loads };
         let offsets = match offsets {
             IndexSlice::U32(offsets) => Offsets::U32(copy(offsets)?),
             IndexSlice::U64(offsets) if indices.len() <= u32::MAX as usize => {

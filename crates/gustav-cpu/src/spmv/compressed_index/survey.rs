@@ -14,6 +14,8 @@ pub(super) struct Limits {
     /// Whether masks are available, to expand values over windows and to sum vectors that hold many
     /// rows.
     pub(super) masks: bool,
+    /// Whether loads of single values are faster than gathers.
+    pub(super) loads: bool,
 }
 
 /// Most rows of a segment other than a shift: bounds the array of sums of [`Walk::Flat`].
@@ -37,6 +39,11 @@ impl Cost {
     const fn gather(width: usize) -> usize {
         width + 2
     }
+    /// A row of single loads, and each of its entries; measured on one machine with slow gathers.
+    const LOADS: usize = 3;
+    const LOAD: usize = 1;
+    /// A row of another length than the one before: the processor does not predict its end.
+    const LENGTH: usize = 15;
     /// Transposing a vector of values: a register holds fewer columns when it has fewer lanes.
     const fn transpose(width: usize) -> usize {
         48 / width
@@ -96,7 +103,7 @@ fn others<O: Index>(
 
 /// The cheapest encoding of rows that are not a shift.
 fn code<O: Index>(a: &Pattern<'_, O>, rows: Range<usize>, limits: Limits) -> Code {
-    let Limits { width, masks } = limits;
+    let Limits { width, masks, .. } = limits;
     let entries = a.entries(&rows);
     let columns = &a.indices[entries.clone()];
     let base = columns.iter().min().map_or(0, |c| c.to_usize());
@@ -133,23 +140,29 @@ fn code<O: Index>(a: &Pattern<'_, O>, rows: Range<usize>, limits: Limits) -> Cod
 /// The cheapest order of processing entries that have a code each, and its cost.
 fn walk<O: Index>(a: &Pattern<'_, O>, rows: Range<usize>, limits: Limits) -> (Walk, usize) {
     let vectors = |r: usize| a.row_len(r).div_ceil(limits.width);
-    let (mut by_row, mut together, mut alike) = (0, 0, 0);
+    let (mut by_row, mut by_loads, mut together, mut alike) = (0, 0, 0, 0);
     for row in rows.clone() {
         let own = Cost::ROW + vectors(row) * 2;
         let gathers = vectors(row) * Cost::gather(limits.width);
         by_row += own + gathers;
-        let same = row > rows.start && a.row(row - 1) == a.row(row);
+        let follows = row > rows.start && a.row_len(row - 1) == a.row_len(row);
+        by_loads += Cost::LOADS + a.row_len(row) * Cost::LOAD;
+        by_loads += if follows { 0 } else { Cost::LENGTH };
+        let same = follows && a.row(row - 1) == a.row(row);
         // Groups of rows alike have at most four.
         alike = if same { (alike + 1) % 4 } else { 0 };
         together += own + if alike == 0 { gathers + Cost::ALIKE } else { 0 };
     }
-    if !limits.masks {
-        return (Walk::Rows, by_row);
-    }
     let nnz = a.entries(&rows).len();
     let flat = nnz.div_ceil(limits.width) * Cost::flat(limits.width) + rows.len();
-    let options = [(by_row, Walk::Rows), (together, Walk::Alike), (flat, Walk::Flat)];
-    let best = options.into_iter().min_by_key(|option| option.0);
+    let options = [
+        (true, by_row, Walk::Rows),
+        (limits.loads, by_loads, Walk::Loads),
+        (limits.masks, together, Walk::Alike),
+        (limits.masks, flat, Walk::Flat),
+    ];
+    let possible = options.into_iter().filter_map(|(is, cost, walk)| is.then_some((cost, walk)));
+    let best = possible.min_by_key(|option| option.0);
     best.map_or((Walk::Rows, by_row), |(cost, walk)| (walk, cost))
 }
 
@@ -161,7 +174,7 @@ struct Slices {
 }
 
 fn slices<O: Index>(a: &Pattern<'_, O>, rows: Range<usize>, limits: Limits) -> Option<Slices> {
-    let Limits { width, masks } = limits;
+    let Limits { width, masks, .. } = limits;
     let lengths = slice_lengths(a, &rows, width);
     let vectors: usize = lengths.clone().sum();
     let cost =

@@ -21,7 +21,7 @@ pub(super) fn build<T: DistScalar, I: Index, O: Index>(
     described: Described,
     hosts: &Hosts,
 ) -> Result<(GpuSpmmPlan<T>, Counted)> {
-    let Described { number, problem, shape, blocks, foreign, routes, limit } = described;
+    let Described { number, problem, shape, blocks, remote, routes, limit, .. } = described;
     let Builder { pattern, rows_of_b, rows_of_c, .. } = builder;
     let ranks = pattern.ranks();
     let (rank, transpose, n) = (ranks.rank(), problem.transpose_a, problem.columns);
@@ -35,39 +35,39 @@ pub(super) fn build<T: DistScalar, I: Index, O: Index>(
     let list = |rows: &[u32]| RowList::<T>::new(device, rows, problem.semiring);
 
     let mut messages = Messages::with_limit(limit);
-    let passed = messages.routes::<T>(&routes, rank, &others, n)?;
+    let forwards = messages.routes::<T>(&routes, rank, &others, n)?;
     let mut relays = Vec::new();
     for Relay { through, rows, .. } in &routes.relays {
         let message =
-            messages.exchange.add_outgoing::<T>(*through, Tag::Relayed, rows.len() * n)?;
+            messages.exchange.add_outgoing::<T>(*through, Tag::ToRelay, rows.len() * n)?;
         relays.push(Send { message, rows: list(rows)?, values: list(&[])? });
     }
     let mut peers = Vec::new();
     let mut others = others.into_iter().peekable();
-    for (q, foreign) in foreign.into_iter().enumerate() {
+    for (q, remote) in remote.into_iter().enumerate() {
         let block = others.next_if(|block| block.peer == q);
-        if block.is_none() && foreign.is_none() {
+        if block.is_none() && remote.is_none() {
             continue;
         }
         if let Some(block) = &block {
             counted.add_block(&block.counts, &shape, hosts.differ(rank, q));
         }
-        let mut crossing = match transpose {
-            false => builder.forward(block, foreign, routes.pass_of(q, rank))?,
-            true => builder.transposed(block, foreign)?,
+        let mut transfers = match transpose {
+            false => builder.forward(block, remote, routes.relayed_rows(q, rank))?,
+            true => builder.transposed(block, remote)?,
         };
-        counted.nonzeros += crossing.nonzeros() as u64;
+        counted.nonzeros += transfers.nonzeros() as u64;
         if routes.is_relayed(q) {
-            crossing.send_rows.clear();
+            transfers.send_rows.clear();
         }
         let at = (q, peers.len());
-        let wired = builder.peer::<T, Product<T>>(at, crossing, &mut messages, &plan)?;
+        let wired = builder.peer::<T, Product<T>>(at, transfers, &mut messages, &plan)?;
         peers.push(peer(device, n, wired, &list)?);
     }
     let Messages { mut exchange, incoming, .. } = messages;
     counted.add_messages(&exchange, rank, hosts);
-    // Rows that are passed on are copied from one message to another on the host.
-    let direct = ranks.communicator().takes_device_memory() && passed.is_empty();
+    // Rows that are forwarded are copied from one message to another on the host.
+    let direct = ranks.communicator().takes_device_memory() && forwards.is_empty();
     let staging = Staging::new(device, &mut exchange, direct)?;
 
     let partial = peers.iter().filter_map(|p| p.received.as_ref()?.rows.as_ref());
@@ -80,6 +80,7 @@ pub(super) fn build<T: DistScalar, I: Index, O: Index>(
         communication: shape.communication,
         volume: Volume::default(),
         order: pattern.order().copied(),
+        copies: None,
         choice: unconfigured(own.plan.choice()),
         workspace_bytes: held + partial + staging.bytes() + exchange.bytes(),
     };
@@ -98,7 +99,7 @@ pub(super) fn build<T: DistScalar, I: Index, O: Index>(
         exchange,
         incoming,
         relays,
-        passed,
+        forwards,
         staging,
         explanation,
     };
@@ -112,7 +113,7 @@ fn peer<T: DistScalar>(
     wired: Wired<Product<T>>,
     list: &dyn Fn(&[u32]) -> Result<RowList<T>>,
 ) -> Result<Peer<T>> {
-    let Wired { send, rows_come, received, served, partial } = wired;
+    let Wired { send, rows_received, received, served, partial } = wired;
     let send = send.map(|send| {
         let values = positions(send.values.iter().copied())?;
         let (rows, values) = (list(&send.rows)?, list(&values)?);
@@ -125,16 +126,16 @@ fn peer<T: DistScalar>(
         });
         let rows = rows.transpose()?;
         let (product, of_b) = (received.product, received.of_b);
-        Ok::<_, Error>(Received { product, of_b, rows, values_come: received.values_come })
+        Ok::<_, Error>(Received { product, of_b, rows, values_received: received.values_received })
     });
     let served = served.map(|served| {
         let (product, message) = (served.product, served.message);
-        Served { product, message, rows: served.rows, values_come: served.values_come }
+        Served { product, message, rows: served.rows, values_received: served.values_received }
     });
     let partial = partial.map(|partial| Ok::<_, Error>((partial.message, list(&partial.rows)?)));
     let (send, received, partial) =
         (send.transpose()?, received.transpose()?, partial.transpose()?);
-    Ok(Peer { send, rows_come, received, served, partial })
+    Ok(Peer { send, rows_received, received, served, partial })
 }
 
 /// Positions of values as a GPU has them.

@@ -5,13 +5,13 @@ mod run;
 mod staging;
 
 use gustav_core::{
-    DType, Error, Index, Layout, Operation, PatternId, Plans, Problem, Result, Scale, Semiring,
-    SpmmRequest, SpmvRequest,
+    Batch, DType, Error, Index, Layout, Operation, PatternId, Plans, Problem, Result, Scale,
+    Semiring, SpmmRequest, SpmvRequest,
 };
 use gustav_cuda::{DeviceDense, DeviceValues, RowList, Stream};
 
 use super::build::Builder;
-use super::{Described, Incoming, Passed, Section, check_dense};
+use super::{Described, Forward, Incoming, Section, rows_of_b, rows_of_c};
 use crate::exchange::Exchange;
 use crate::local::{DistScalar, is_widened};
 use crate::{Communication, Device, DistPattern, Explanation, Ranks, Volume};
@@ -20,21 +20,21 @@ use staging::Staging;
 /// Where a rank computes its part of products: on a GPU. Other ranks may use others, the same, or their CPU; several
 /// GPUs of a host are those of several ranks.
 ///
-/// Messages go through page-locked memory of the host, in parts that are copied while others travel; where MPI says that
+/// Messages go through page-locked memory of the host, in chunks that are copied while others are sent; where MPI says that
 /// it takes pointers to device memory, directly.
 #[derive(Clone, Debug)]
 pub struct Gpu {
     device: gustav_cuda::Device,
-    ways: Device,
+    options: Device,
 }
 
 impl Gpu {
     /// The GPU `device`.
     pub fn new(device: gustav_cuda::Device) -> Self {
-        Gpu { device, ways: Device::default() }
+        Gpu { device, options: Device::default() }
     }
 
-    /// The GPU number `rank` of those of this machine, counted around: a GPU for each of the ranks that share a host, if
+    /// The GPU number `rank` of those of this machine, modulo their number: a GPU for each of the ranks that share a host, if
     /// it has as many, when `rank` is this one's number among them ([`Hosts::position`](crate::Hosts::position)).
     ///
     /// # Errors
@@ -55,13 +55,13 @@ impl Gpu {
     /// Sets what ranks send each other, else the cheapest.
     #[must_use]
     pub fn communication(self, communication: Communication) -> Self {
-        Gpu { ways: self.ways.communication(communication), ..self }
+        Gpu { options: self.options.communication(communication), ..self }
     }
 
     /// As [`Device::two_levels`].
     #[must_use]
     pub fn two_levels(self, two: bool) -> Self {
-        Gpu { ways: self.ways.two_levels(two), ..self }
+        Gpu { options: self.options.two_levels(two), ..self }
     }
 }
 
@@ -85,7 +85,7 @@ pub struct GpuSpmmPlan<T: DistScalar> {
     exchange: Exchange,
     incoming: Vec<Incoming>,
     relays: Vec<Send<T>>,
-    passed: Vec<Passed>,
+    forwards: Vec<Forward>,
     staging: Staging<T>,
     explanation: Explanation,
 }
@@ -98,7 +98,7 @@ struct Product<T: DistScalar> {
     gathered: Option<(RowList<T>, gustav_cuda::DeviceBuffer<T>)>,
 }
 
-/// Operands that go to another rank: rows of B, and behind them values.
+/// Operands that go to another rank: rows of B, then values.
 struct Send<T: DistScalar> {
     message: usize,
     rows: RowList<T>,
@@ -108,21 +108,21 @@ struct Send<T: DistScalar> {
 /// What passes between this rank and another.
 struct Peer<T: DistScalar> {
     send: Option<Send<T>>,
-    /// Values of A behind the rows of B in the message of operands from there.
-    rows_come: usize,
+    /// Values of A after the rows of B in the message of operands from there.
+    rows_received: usize,
     received: Option<Received<T>>,
     served: Option<Served<T>>,
-    /// Partial rows of C that come: the message, and the rows.
+    /// Partial rows of C that are received: the message, and the rows.
     partial: Option<(usize, RowList<T>)>,
 }
 
-/// A product with rows of B that come.
+/// A product with rows of B that are received.
 struct Received<T: DistScalar> {
     product: Product<T>,
     of_b: Section,
     /// Rows of C that it adds to, and memory for as many; `None` for all of them, to which it adds directly.
     rows: Option<(RowList<T>, DeviceDense<T>)>,
-    values_come: bool,
+    values_received: bool,
 }
 
 /// A product with this rank's B that gives partial rows of another rank's C.
@@ -130,7 +130,7 @@ struct Served<T: DistScalar> {
     product: Product<T>,
     message: usize,
     rows: usize,
-    values_come: bool,
+    values_received: bool,
 }
 
 impl<T: DistScalar> GpuSpmmPlan<T> {
@@ -145,12 +145,12 @@ impl<T: DistScalar> GpuSpmmPlan<T> {
         gpu: &Gpu,
     ) -> Result<Self> {
         let ranks = pattern.ranks();
-        let _turn = ranks.turn();
+        let _lock = ranks.lock();
         let here = match is_widened(T::DTYPE) && ranks.size() > 1 {
             true => Err(refuse(problem, T::DTYPE)),
             false => Ok(true),
         };
-        let described = Described::new::<T, I, O>(pattern, problem, &gpu.ways, here)?;
+        let described = Described::new::<T, I, O>(pattern, problem, &gpu.options, here)?;
         let all = described.oblivious(pattern);
         let built = ranks.hosts().and_then(|hosts| {
             build::build(Builder::new(pattern, &described), &gpu.device, described, hosts)
@@ -175,7 +175,7 @@ impl<T: DistScalar> GpuSpmmPlan<T> {
     ///
     /// # Errors
     /// As [`SpmmPlan::execute`](crate::SpmmPlan::execute); [`Error::Unsupported`] for an α of max-times that is not one,
-    /// [`Error::Device`], which may be of this rank alone.
+    /// [`Error::Device`], of which other ranks get an [`Error::OtherRank`]; C is undefined then.
     pub fn execute<'v>(
         &mut self,
         values: impl Into<DeviceValues<'v, T>>,
@@ -184,12 +184,18 @@ impl<T: DistScalar> GpuSpmmPlan<T> {
         scale: impl Into<Scale<T::Accum>>,
     ) -> Result<()> {
         let ranks = self.ranks.clone();
-        let _turn = ranks.turn();
+        let _lock = ranks.lock();
         let factors = scale.into().over(self.problem.semiring);
         let ready = self.prepare(values.into(), b, c, factors.0);
         let (key, arguments) = super::call(&self.problem, self.number, factors);
         let values = ranks.agree(&key, arguments, ready)?;
-        self.multiply(values, b, c, factors)
+        let multiplied = self.multiply(values, b, c, factors);
+        if multiplied.is_err() {
+            // Nothing is sent while the GPU still writes it. A GPU that fails here as well writes nothing any more.
+            let _ = self.copies.synchronize().and(self.device.stream().synchronize());
+        }
+        let multiplied = self.exchange.complete(ranks.communicator(), multiplied);
+        ranks.together(multiplied)
     }
 
     /// The values, if the operands fit.
@@ -202,8 +208,12 @@ impl<T: DistScalar> GpuSpmmPlan<T> {
     ) -> Result<&'v gustav_cuda::DeviceBuffer<T>> {
         let p = &self.problem;
         let values = values.fit("A", self.pattern, self.nnz)?;
-        check_dense(p, "B", (self.rows_of_b, p.layout_b), (b.nrows(), b.ncols(), b.layout()))?;
-        check_dense(p, "C", (self.rows_of_c, p.layout_c), (c.nrows(), c.ncols(), c.layout()))?;
+        let fits = |expected: Batch, found: &DeviceDense<T>| {
+            let shape = (found.nrows(), found.ncols());
+            expected.strides(shape, found.layout(), found.leading_dimension())
+        };
+        fits(rows_of_b(p, self.rows_of_b), b)?;
+        fits(rows_of_c(p, self.rows_of_c), c)?;
         let operands = [("A", values), ("B", b.data()), ("C", c.data())];
         if let Some((name, _)) = operands.iter().find(|(_, m)| m.device() != &self.device) {
             return Err(Error::Argument {

@@ -6,10 +6,10 @@ use std::ops::Range;
 use gustav_core::{Result, Scale};
 use gustav_cuda::{Call, DeviceBuffer, DeviceDense, Event, Stream};
 
-use super::super::{Brings, Incoming};
+use super::super::{Contents, Incoming};
 use super::{GpuSpmmPlan, Peer, Product, Received, Served, Staging, part, rows_of};
 use crate::communicator::Communicator;
-use crate::exchange::{Came, Exchange};
+use crate::exchange::{Arrived, Exchange};
 use crate::local::DistScalar;
 
 /// What an execution has.
@@ -39,7 +39,7 @@ impl<T: DistScalar> GpuSpmmPlan<T> {
         let communicator = self.ranks.communicator();
         let stream = self.device.stream();
         let (columns, one) = (self.problem.columns, self.problem.semiring.one());
-        self.passed.iter_mut().for_each(|p| p.missing = p.pieces.len());
+        self.forwards.iter_mut().for_each(|p| p.missing = p.sources.len());
         let mut run = Running {
             communicator,
             exchange: &mut self.exchange,
@@ -54,16 +54,16 @@ impl<T: DistScalar> GpuSpmmPlan<T> {
             pending: VecDeque::new(),
         };
         run.exchange.receive(communicator)?;
-        // What another rank passes on first: it travels twice.
+        // What another rank forwards first: it is sent twice.
         for send in self.relays.iter().chain(self.peers.iter().filter_map(|p| p.send.as_ref())) {
             let to = &mut run.staging.outgoing[send.message];
             send.rows.pack(b, to, 0, stream)?;
             send.values.pack_values(values, to, send.rows.len() * columns, stream)?;
-            run.leave(send.message)?;
+            run.queue_send(send.message)?;
         }
-        // What other ranks wait for comes first.
+        // What other ranks wait for is done first.
         for peer in &mut self.peers {
-            if let Some(served) = peer.served.as_mut().filter(|s| !s.values_come) {
+            if let Some(served) = peer.served.as_mut().filter(|s| !s.values_received) {
                 run.serve(served, None)?;
             }
         }
@@ -73,33 +73,33 @@ impl<T: DistScalar> GpuSpmmPlan<T> {
         run.send_pending()?;
         let mut missing = self.incoming.len();
         while missing > 0 {
-            let Came { number, range, complete } = run.exchange.next_part(communicator)?;
-            run.arrive(number, range)?;
+            let Arrived { number, range, complete } = run.exchange.next_chunk(communicator)?;
+            run.upload(number, range)?;
             if !complete {
                 continue;
             }
             missing -= 1;
-            let Incoming { brings, multiplied } = &self.incoming[number];
-            match *brings {
-                Brings::Relayed => super::super::run::pass_on(
+            let Incoming { contents, multiplied } = &self.incoming[number];
+            match *contents {
+                Contents::ToRelay => super::super::run::forward_rows(
                     run.exchange,
                     communicator,
-                    &mut self.passed,
+                    &mut self.forwards,
                     (number, columns * size_of::<T>()),
                 )?,
-                Brings::Operands(peer) => {
-                    let Peer { served, rows_come, .. } = &mut self.peers[peer];
-                    if let Some(served) = served.as_mut().filter(|s| s.values_come) {
-                        run.serve(served, Some((number, *rows_come)))?;
+                Contents::Operands(peer) => {
+                    let Peer { served, rows_received, .. } = &mut self.peers[peer];
+                    if let Some(served) = served.as_mut().filter(|s| s.values_received) {
+                        run.serve(served, Some((number, *rows_received)))?;
                         run.send_pending()?;
                     }
                 }
-                Brings::Partial(_) | Brings::PassedOn => {}
+                Contents::Partial(_) | Contents::Forwarded => {}
             }
             if self.problem.deterministic {
                 continue;
             }
-            if let Brings::Partial(peer) = brings {
+            if let Contents::Partial(peer) = contents {
                 run.add_partial(&self.peers[*peer], c)?;
             }
             for peer in multiplied {
@@ -125,16 +125,16 @@ impl<T: DistScalar> GpuSpmmPlan<T> {
 
 impl<T: DistScalar> Running<'_, T> {
     /// Has an outgoing message sent, part by part, once the work on it that is queued so far is done.
-    fn leave(&mut self, message: usize) -> Result<()> {
+    fn queue_send(&mut self, message: usize) -> Result<()> {
         let from = &self.staging.outgoing[message];
         let computed = self.stream.record()?;
-        for range in self.exchange.send_parts(self.communicator, message) {
+        for range in self.exchange.send_chunks(self.communicator, message) {
             if !self.staging.host {
                 self.pending.push_back((message, range, self.stream.record()?));
                 continue;
             }
             self.copies.wait(&computed)?;
-            let (values, first) = self.exchange.outgoing_part::<T>(message, &range);
+            let (values, first) = self.exchange.outgoing_chunk::<T>(message, &range);
             // SAFETY: the part is sent after the event, and nothing else touches it before.
             unsafe { from.start_read(first, values, self.copies)? };
             self.pending.push_back((message, range, self.copies.record()?));
@@ -146,24 +146,24 @@ impl<T: DistScalar> Running<'_, T> {
     fn send_pending(&mut self) -> Result<()> {
         while let Some((message, range, event)) = self.pending.pop_front() {
             event.synchronize()?;
-            self.exchange.send_part(self.communicator, message, range)?;
+            self.exchange.send_chunk(self.communicator, message, range)?;
         }
         Ok(())
     }
 
-    /// Copies a part of a message that has come to the GPU.
-    fn arrive(&mut self, message: usize, range: Range<usize>) -> Result<()> {
+    /// Copies a chunk that has arrived to the GPU.
+    fn upload(&mut self, message: usize, range: Range<usize>) -> Result<()> {
         if !self.staging.host {
             return Ok(());
         }
-        let (values, first) = self.exchange.incoming_part::<T>(message, &range);
-        // SAFETY: the message has come, and is received anew only after the copies were waited for.
+        let (values, first) = self.exchange.incoming_chunk::<T>(message, &range);
+        // SAFETY: the message has arrived, and is received again only after the copies were waited for.
         unsafe { self.staging.incoming[message].start_write(first, values, self.copies)? };
         // Products read the memory by other buffers.
         self.stream.wait(&self.copies.record()?)
     }
 
-    /// Computes partial rows for another rank and has them sent; the values are this rank's, or behind so many rows in a
+    /// Computes partial rows for another rank and has them sent; the values are this rank's, or after so many rows in a
     /// message.
     fn serve(&mut self, served: &mut Served<T>, operands: Option<(usize, usize)>) -> Result<()> {
         let n = self.columns;
@@ -178,19 +178,19 @@ impl<T: DistScalar> Running<'_, T> {
         let mut partial = unsafe { rows_of(to, 0, (served.rows, n))? };
         let call = Call::new().on(self.stream);
         served.product.execute(values, self.b, &mut partial, call, self.stream)?;
-        self.leave(served.message)
+        self.queue_send(served.message)
     }
 
-    /// Multiplies rows of B that came and adds to C.
+    /// Multiplies rows of B that were received and adds to C.
     fn add_product(&mut self, received: &mut Received<T>, c: &mut DeviceDense<T>) -> Result<()> {
         let n = self.columns;
-        let Received { product, of_b, rows, values_come } = received;
+        let Received { product, of_b, rows, values_received } = received;
         let from = &self.staging.incoming[of_b.message];
         let behind = (of_b.first + of_b.rows) * n;
         // SAFETY: the plan has the memory, and the stream waits for the copy to it.
         let (b, come) = unsafe {
             let b = rows_of(from, of_b.first, (of_b.rows, n))?;
-            (b, values_come.then(|| part(from, behind, from.len() - behind)))
+            (b, values_received.then(|| part(from, behind, from.len() - behind)))
         };
         let values = come.as_ref().unwrap_or(self.values);
         let call = Call::new().on(self.stream);

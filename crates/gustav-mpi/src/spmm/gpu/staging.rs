@@ -3,7 +3,7 @@
 use gustav_core::{Error, Result};
 use gustav_cuda::{Device, DeviceBuffer, PinnedBuffer};
 
-use crate::exchange::{Exchange, Lent};
+use crate::exchange::{Exchange, External};
 use crate::local::DistScalar;
 
 /// Memory of all messages of a plan on the GPU, by their numbers.
@@ -21,7 +21,7 @@ impl<T: DistScalar> Staging<T> {
     /// [`Error::OutOfMemory`], [`Error::Device`].
     pub fn new(device: &Device, exchange: &mut Exchange, direct: bool) -> Result<Self> {
         let (mut incoming, mut outgoing) = (Vec::new(), Vec::new());
-        let lend = |comes: bool, _: usize, bytes: usize| {
+        let external = |is_incoming: bool, _: usize, bytes: usize| {
             if !bytes.is_multiple_of(size_of::<T>()) {
                 return Err(Error::Device {
                     action: "taking memory for messages",
@@ -32,12 +32,12 @@ impl<T: DistScalar> Staging<T> {
             let buffer = DeviceBuffer::<T>::zeros(device, len, "messages on the device")?;
             // Whoever uses the memory next is not of this stream.
             device.stream().synchronize()?;
-            let lent = match direct {
-                true => Lent {
+            let external = match direct {
+                true => External {
                     first: std::ptr::with_exposed_provenance_mut(buffer.address() as usize),
                     len: bytes,
                     host: false,
-                    _holder: Box::new(()),
+                    _owner: Box::new(()),
                 },
                 false => {
                     let mut pinned = PinnedBuffer::<u8>::zeroed(
@@ -46,15 +46,15 @@ impl<T: DistScalar> Staging<T> {
                         "messages in page-locked memory",
                     )?;
                     let first = pinned.as_mut_ptr();
-                    Lent { first, len: bytes, host: true, _holder: Box::new(pinned) }
+                    External { first, len: bytes, host: true, _owner: Box::new(pinned) }
                 }
             };
-            if comes { &mut incoming } else { &mut outgoing }.push(buffer);
-            Ok(lent)
+            if is_incoming { &mut incoming } else { &mut outgoing }.push(buffer);
+            Ok(external)
         };
-        // SAFETY: a plan leaks the memory on the GPU if something is under way when it is dropped; the holder has that on
+        // SAFETY: a plan leaks the memory on the GPU if something is in flight when it is dropped; the owner has that on
         // the host. The plan touches both as an exchange requires.
-        unsafe { exchange.lend(lend)? };
+        unsafe { exchange.use_external(external)? };
         Ok(Staging { incoming, outgoing, host: !direct })
     }
 
@@ -63,7 +63,7 @@ impl<T: DistScalar> Staging<T> {
         self.incoming.iter().chain(&self.outgoing).map(DeviceBuffer::bytes).sum()
     }
 
-    /// Leaves the memory to messages that are still under way.
+    /// Leaves the memory to messages that are still in flight.
     pub fn leak(&mut self) {
         std::mem::forget(std::mem::take(&mut self.incoming));
         std::mem::forget(std::mem::take(&mut self.outgoing));

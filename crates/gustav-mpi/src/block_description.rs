@@ -5,7 +5,7 @@ use gustav_core::{Error, Result};
 use crate::blocks::{Block, Part};
 
 /// A block of another rank whose columns this rank has.
-pub struct Foreign {
+pub struct RemoteBlock {
     /// Columns of this rank that are multiplied on the other.
     pub columns: Vec<u32>,
     /// What is multiplied here: rows of the other rank numbered without gaps, columns of this rank, values in order.
@@ -13,7 +13,7 @@ pub struct Foreign {
 }
 
 /// The description of `block`: the columns that are multiplied here, then the lengths of the rows and the columns of
-/// the nonzeros that are multiplied there, each list behind its length.
+/// the nonzeros that are multiplied there, each list preceded by its length.
 ///
 /// # Errors
 /// [`Error::Unsupported`] for a row of more than 2³² nonzeros.
@@ -35,7 +35,7 @@ pub fn describe(block: &Block) -> Result<Vec<u32>> {
     Ok(words)
 }
 
-impl Foreign {
+impl RemoteBlock {
     /// Reads the description by rank `peer` for rank `rank`, which has `count` columns.
     ///
     /// # Errors
@@ -50,7 +50,7 @@ impl Foreign {
             }
             let known = |columns: &[u32]| columns.iter().all(|c| (*c as usize) < count);
             let complete = offsets[offsets.len() - 1] == words.len() as u64;
-            (complete && known(columns) && known(words)).then(|| Foreign {
+            (complete && known(columns) && known(words)).then(|| RemoteBlock {
                 columns: columns.to_vec(),
                 nonzeros: Part {
                     rows: (0..lengths.len() as u32).collect(),
@@ -69,7 +69,7 @@ impl Foreign {
     }
 }
 
-/// A list behind its length, and what follows.
+/// A list preceded by its length, and the rest.
 fn list(words: &[u32]) -> Option<(&[u32], &[u32])> {
     let (len, rest) = words.split_first()?;
     rest.split_at_checked(*len as usize)
