@@ -4,8 +4,9 @@
     gustav tune choice --record choice.jsonl --bounds bounds.jsonl
     python bench/fit_cost_model.py bounds.jsonl --unseen NAMES.txt --output crates/gustav-plan/src/cost/hopper.json
 
-Every operation is fitted by itself. With `--measured choice.jsonl` regret counts against configurations that are no candidates any more, too, and with
-`--table` a table of it, beside that of the `auto` of these measurements, is written between the marks of a document.
+Every product is fitted by itself. With `--measured choice.jsonl` regret counts against configurations that are no candidates any more, too, and with
+`--table` a table of it, beside that of the `auto` of these measurements, is written between the marks of a document, and
+with `--regrets` every one of them to a file for `gustav report --regrets`.
 
 The predicted time of a configuration is made of its bounds, each times a parameter that is not negative, as in
 `gustav-plan/src/cost/mod.rs`: constant ones, and a norm of those of the whole device and those of one group. Parameters
@@ -23,12 +24,13 @@ import collections
 import io
 import json
 import pathlib
+import re
 import subprocess
 
 import numpy as np
 from scipy.optimize import minimize, nnls
 
-OPERATIONS = ("spmm", "spmv")
+PRODUCTS = {"spmm": "SpMM on a GPU", "spmv": "SpMV on a GPU", "cpu-spmm": "SpMM on a CPU"}
 COMMON = ("execution", "memory", "misses")
 # The kinds of bounds, and the exponent of the norm, as in the library; all other bounds are of the whole device.
 CONSTANT = ("execution", "class", "cut")
@@ -61,8 +63,14 @@ def case(line):
     return line["matrix"], line["columns"], line["dtype"]
 
 
-def of_operation(lines, operation):
-    return [line for line in lines if line["operation"] == operation]
+def product(line):
+    """Of a line with bounds, or of a record."""
+    on_cpu = "" if line.get("gpu") else "cpu-"
+    return line.get("product") or on_cpu + line["operation"]
+
+
+def of_product(lines, name):
+    return [line for line in lines if product(line) == name]
 
 
 def parameter(line, bound):
@@ -196,18 +204,39 @@ HEAD = """| product | rules, unseen | model, unseen | model, families held out |
 """
 
 
-def table(operation, measured, names, judged, held_out, least):
+def table(name, found):
     """Mean and greatest regret as rows of a document."""
-    chosen = {case(x): x["execute_ms"] / least[case(x)] - 1 for x in measured if x["algorithm"] == "auto"}
     text = ""
-    for dtype, columns in sorted({key[2:0:-1] for key in judged}, key=lambda key: (key[0][::-1], key[1])):
+    keys = [("rules", "unseen"), ("model", "unseen"), ("model", "held out")]
+    for dtype, columns in sorted({key[2:0:-1] for key in found[keys[1]]}, key=lambda key: (key[0][::-1], key[1])):
         cells = []
-        for found in ({k: v for k, v in chosen.items() if k[0] in names}, judged, held_out):
-            values = [v for k, v in found.items() if k[1:] == (columns, dtype)]
+        for key in keys:
+            values = [v for k, v in found[key].items() if k[1:] == (columns, dtype)]
             cells.append(f"{np.mean(values):.1%}, {max(values):.0%}".replace("%", " %"))
-        product = f"SpMM, {dtype}, {columns} columns" if operation == "spmm" else f"SpMV, {dtype}"
-        text += f"| {product} | {' | '.join(cells)} |\n"
+        width = f", {columns} columns" if columns > 1 else ""
+        text += f"| {PRODUCTS[name]}, {dtype}{width} | {' | '.join(cells)} |\n"
     return text
+
+
+def configuration(line):
+    """The name of a configuration, whatever the type of values makes of its vectors."""
+    return re.sub("(vector|lanes|tiles|resident|threads|panel): [0-9]+,?", "", line["reason"])
+
+
+def one_configuration(seen, lines, least):
+    """By case: the regret of the configuration that loses least on `seen` among those measured for most of its cases."""
+    def losses(group):
+        found = collections.defaultdict(dict)
+        for line in group:
+            name, key, lost = configuration(line), case(line), line["execute_ms"] / least[case(line)] - 1
+            found[name][key] = min(lost, found[name].get(key, np.inf))
+        return found
+
+    fitted = losses(seen)
+    most = max(map(len, fitted.values()))
+    whole = [name for name, cases in fitted.items() if len(cases) > 0.9 * most]
+    best = min(whole, key=lambda name: np.mean(np.log1p(list(fitted[name].values()))))
+    return losses(lines)[best]
 
 
 def main():
@@ -216,38 +245,46 @@ def main():
     arguments.add_argument("--unseen", type=pathlib.Path, required=True, help="names of matrices to judge on, one a line")
     arguments.add_argument("--output", type=pathlib.Path, required=True, help="the parameter file; its rates stay")
     arguments.add_argument("--measured", type=pathlib.Path, help="all measurements, those of auto among them")
+    arguments.add_argument("--regrets", type=pathlib.Path, help="a file for every regret")
     arguments.add_argument("--table", type=pathlib.Path, help="the document with the marks of the table")
     options = arguments.parse_args()
     lines = [line for path in options.bounds for line in read(path)]
     measured = read(options.measured) if options.measured else []
     if not lines:
         raise SystemExit("no measurements: none of the configurations in the record is a candidate today")
-    least = {operation: {} for operation in OPERATIONS}
+    products = [name for name in PRODUCTS if of_product(lines, name)]
+    least = {name: {} for name in products}
     for line in lines + measured:
-        of, key = least[line["operation"]], case(line)
-        of[key] = min(line["execute_ms"], of.get(key, np.inf))
+        if line["execute_ms"] is None or (of := least.get(product(line))) is None:
+            continue
+        of[case(line)] = min(line["execute_ms"], of.get(case(line), np.inf))
     names = set(options.unseen.read_text().split())
     seen = [line for line in lines if line["matrix"] not in names]
     unseen = [line for line in lines if line["matrix"] in names]
     families = sorted({family(line["matrix"]) for line in seen})
     np.random.default_rng(1).shuffle(families)
 
-    written = {"device": seen[0]["gpu"]["name"], "rates": json.loads(options.output.read_text())["rates"]}
+    written = {"device": seen[0]["device"], "rates": json.loads(options.output.read_text())["rates"]}
     text = ""
-    for operation in OPERATIONS:
-        ours = [of_operation(group, operation) for group in (seen, unseen, measured)]
-        found, part = fit_operation(operation, *ours, families, names, least)
-        written[operation] = found
-        text += part
+    rows = ["product,dtype,columns,matrix,matrices,chooser,regret"]
+    for name in products:
+        ours = [of_product(group, name) for group in (seen, unseen, measured)]
+        written[name], found = fit_product(name, *ours, families, names, least[name])
+        text += table(name, found) if measured else ""
+        for (chooser, matrices), by_case in found.items():
+            for (matrix, columns, dtype), regret in by_case.items():
+                rows.append(f'{name},{dtype},{columns},"{matrix}",{matrices},{chooser},{regret:.4f}')
     if options.table and measured:
         begin, end = (f"<!-- from bench/records: regret {at} -->\n" for at in ("begin", "end"))
         before, rest = options.table.read_text().split(begin)
         options.table.write_text(before + begin + HEAD + text + end + rest.split(end)[1])
+    if options.regrets:
+        options.regrets.write_text("\n".join(rows) + "\n")
     options.output.write_text(json.dumps(written, indent=2) + "\n")
 
 
-def fit_operation(operation, seen, unseen, measured, families, names, least):
-    """The parameters of an operation, and rows of a table about them."""
+def fit_product(name, seen, unseen, measured, families, names, least):
+    """The parameters of a product, and regrets by chooser and by what the matrices were to it."""
     common, classes, count = {}, {}, 0
     held_out, judged = {}, {}
     for size in sorted({BYTES[line["dtype"]] for line in seen}):
@@ -255,24 +292,30 @@ def fit_operation(operation, seen, unseen, measured, families, names, least):
         for fold in range(FOLDS):
             out = set(families[fold::FOLDS])
             found = fit([line for line in ours if family(line["matrix"]) not in out])
-            held_out |= regrets([line for line in ours if family(line["matrix"]) in out], *found, least[operation])
+            held_out |= regrets([line for line in ours if family(line["matrix"]) in out], *found, least)
         found = fit(ours)
         ours = [line for line in unseen if BYTES[line["dtype"]] == size]
-        judged |= regrets(ours, *found, least[operation])
-        for name, value in zip(*found):
+        judged |= regrets(ours, *found, least)
+        for key, value in zip(*found):
             value = float(f"{value:.4g}")
             if value == 0:
                 continue
             count += 1
-            if isinstance(name, str):
-                common.setdefault(str(size), {})[name] = value
+            if isinstance(key, str):
+                common.setdefault(str(size), {})[key] = value
             else:
-                classes.setdefault(str(size), {}).setdefault(name[0], {})[name[1]] = value
-    show(f"held out {operation}", held_out)
-    show(f"unseen   {operation}", judged)
+                classes.setdefault(str(size), {}).setdefault(key[0], {})[key[1]] = value
+    show(f"held out {name}", held_out)
+    show(f"unseen   {name}", judged)
     print(f"{count} parameters")
-    text = table(operation, measured, names, judged, held_out, least[operation]) if measured else ""
-    return {"common": common, "classes": classes}, text
+    chosen = {case(x): x["execute_ms"] / least[case(x)] - 1 for x in measured if x["algorithm"] == "auto"}
+    found = {
+        ("rules", "unseen"): {key: value for key, value in chosen.items() if key[0] in names},
+        ("one configuration", "unseen"): one_configuration(seen, unseen, least),
+        ("model", "unseen"): judged,
+        ("model", "held out"): held_out,
+    }
+    return {"common": common, "classes": classes}, found
 
 
 if __name__ == "__main__":

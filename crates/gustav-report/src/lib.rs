@@ -2,10 +2,10 @@
 //! figures, and an HTML page of both. Nothing is measured here; engines are only names in records.
 //!
 //! ```no_run
-//! use gustav_report::{RankRecords, Report, read_records};
+//! use gustav_report::{Beside, Report, read_records};
 //!
 //! let records = read_records("quick.jsonl".as_ref())?;
-//! let written = Report::of(&records, &[], &[], &RankRecords::default())?.write("report.html".as_ref())?;
+//! let written = Report::of(&records, &Beside::default())?.write("report.html".as_ref())?;
 //! println!("{} figures", written.figures);
 //! # Ok::<(), gustav_core::Error>(())
 //! ```
@@ -20,6 +20,7 @@ mod machine;
 mod ranks;
 mod record;
 mod record_file;
+mod regrets;
 mod tuning;
 
 mod analysis;
@@ -47,5 +48,6 @@ pub use machine::{Gpu, Machine};
 pub use ranks::{BesidePetsc, CountedBytes, RankRecords, SCHEMES, Speed, read_ranks};
 pub use record::{Record, Stage, Status, parse as parse_records, read as read_records};
 pub use record_file::{MeasurementId, RecordFile, RecordIndex};
-pub use report::{Report, Written, pictures, summary};
+pub use regrets::{Regret, read as read_regrets};
+pub use report::{Beside, Report, Written, pictures, summary};
 pub use tuning::{Folded, TuneReport, read_tuning};

@@ -67,7 +67,7 @@ const PARTS: [Plan; 8] = [
         &["ranks-beside-petsc", "ranks-losses", "ranks-bytes"],
         &["Bytes and times over ranks"],
     ),
-    ("Choices of auto", &["choice", "algorithms"], &["Choices of the rules"]),
+    ("Choices of auto", &["choice", "algorithms"], &["Regret of choices", "Choices of the rules"]),
     (
         "Losses, machines, matrices",
         &["losses", "faults", "machines"],

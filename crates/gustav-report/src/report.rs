@@ -13,7 +13,7 @@ use crate::figures::Chapter;
 use crate::page::Page;
 use crate::parts::{Part, arranged};
 use crate::table::Table;
-use crate::{Counters, RankRecords, Record, TuneReport, draw, figures, tables};
+use crate::{Counters, RankRecords, Record, Regret, TuneReport, draw, figures, tables};
 
 /// Tables and figures of records.
 #[derive(Clone, Debug)]
@@ -22,6 +22,19 @@ pub struct Report {
     glance: Option<Chapter>,
     parts: Vec<Part>,
     absent: Vec<(&'static str, &'static str)>,
+}
+
+/// What a report draws beside records; empty lists leave their figures out.
+#[derive(Clone, Debug, Default)]
+pub struct Beside {
+    /// Reports of tuning, as `gustav tune --json` writes them.
+    pub tunings: Vec<TuneReport>,
+    /// Hardware counters.
+    pub counters: Vec<Counters>,
+    /// Products over ranks.
+    pub ranks: RankRecords,
+    /// What choices lose.
+    pub regrets: Vec<Regret>,
 }
 
 /// The files of a report.
@@ -40,17 +53,11 @@ pub struct Written {
 }
 
 impl Report {
-    /// The report of `records`, of any number of suites, machines and devices, and of what
-    /// tuning, hardware counters and products over ranks gave.
+    /// The report of `records`, of any number of suites, machines and devices, and of what stands beside them.
     ///
     /// # Errors
     /// [`Error::Argument`] when there are none.
-    pub fn of(
-        records: &[Record],
-        tunings: &[TuneReport],
-        counters: &[Counters],
-        ranks: &RankRecords,
-    ) -> Result<Self> {
+    pub fn of(records: &[Record], beside: &Beside) -> Result<Self> {
         if records.is_empty() {
             return Err(Error::Argument {
                 name: "records",
@@ -59,12 +66,12 @@ impl Report {
             });
         }
         let platforms = Platform::all(records);
-        let (mut chapters, absent) = figures::all(&platforms, tunings, counters, ranks);
+        let (mut chapters, absent) = figures::all(&platforms, beside);
         let glance = chapters.extract_if(.., |chapter| chapter.name == figures::GLANCE).next();
         let mut about: Vec<_> = platforms.iter().map(measured).collect();
         about.push("How it was measured: bench/METHODOLOGY.md.".into());
         let mut tables = tables::all(&platforms);
-        tables.extend(tables::of_ranks(ranks));
+        tables.extend(tables::of_ranks(&beside.ranks));
         Ok(Report { about, glance, parts: arranged(tables, chapters), absent })
     }
 

@@ -7,8 +7,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use gustav_report::{
-    BesidePetsc, Case, Comparison, RankRecords, Ratios, Record, Report, VENDORS, caches, compare,
-    picture_of_ranks, pictures, read_counters, read_ranks, read_records, read_tuning,
+    Beside, BesidePetsc, Case, Comparison, RankRecords, Ratios, Record, Report, VENDORS, caches,
+    compare, picture_of_ranks, pictures, read_counters, read_ranks, read_records, read_regrets,
+    read_tuning,
 };
 
 /// Files of records whose names begin so, with the suites and the peers that count.
@@ -472,17 +473,19 @@ fn check_picture(picture: &str, document: &str, drawn: &str) {
 #[test]
 fn the_records_fill_every_figure_of_a_report() {
     let folder = root().join("bench/records");
-    let (mut all, mut tunings, mut counters) = (Vec::new(), Vec::new(), Vec::new());
+    let mut all = Vec::new();
+    let regrets = read_regrets(&folder.join("choice/regrets.csv")).unwrap();
+    let mut beside = Beside { ranks: rank_records(), regrets, ..Beside::default() };
     for entry in fs::read_dir(&folder).unwrap() {
         let path = entry.unwrap().path();
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         if name.contains(".jsonl") {
             all.extend(read_records(&path).unwrap());
         } else if name.ends_with(".tuning.json") {
-            tunings.push(read_tuning(&path).unwrap());
+            beside.tunings.push(read_tuning(&path).unwrap());
         } else if name.ends_with("-ncu.csv") {
-            counters.extend(read_counters(&path).unwrap());
+            beside.counters.extend(read_counters(&path).unwrap());
         }
     }
-    assert_eq!(Report::of(&all, &tunings, &counters, &rank_records()).unwrap().absent(), []);
+    assert_eq!(Report::of(&all, &beside).unwrap().absent(), []);
 }

@@ -7,7 +7,8 @@ use std::path::Path;
 use gustav_core::{CsrView, DType, Error, Operation, Problem, Result};
 use gustav_cuda::{spmm, spmv};
 use gustav_plan::cost::{Bounds, HostFacts};
-use gustav_plan::{Algorithm, DeviceProfile};
+use gustav_plan::heuristics::cpu_spmm;
+use gustav_plan::{Algorithm, DeviceProfile, RowStats};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -21,7 +22,7 @@ const OF_SPMV: [Algorithm; 2] = [Algorithm::Segmented, Algorithm::EvenShares];
 // Types of values that are measured.
 const TYPES: [DType; 4] = [DType::F32, DType::F64, DType::F16, DType::Bf16];
 
-/// What is read of a measurement: of a record, or of a line that was written here.
+/// What is read of a measurement, a line of a record.
 #[derive(Deserialize)]
 struct Measured {
     matrix: String,
@@ -30,12 +31,24 @@ struct Measured {
     dtype: String,
     /// Ends with the configuration.
     reason: Option<String>,
+    algorithm: String,
     execute_ms: Option<f64>,
     gpu: Option<Gpu>,
+    /// The CPU and the threads of a product there; absent where only GPUs were measured.
+    machine: Option<Machine>,
+    threads: Option<usize>,
 }
 
-/// The device of a measurement.
-#[derive(Clone, Deserialize, Serialize)]
+/// The CPU of a measurement.
+#[derive(Deserialize)]
+struct Machine {
+    cpu: String,
+    l2_bytes: usize,
+    llc_bytes: usize,
+}
+
+/// The GPU of a measurement.
+#[derive(Deserialize)]
 struct Gpu {
     name: String,
     multiprocessors: usize,
@@ -53,20 +66,23 @@ fn shared_bytes() -> usize {
 #[derive(Serialize)]
 struct Bounded<'a> {
     matrix: &'a str,
-    operation: &'a str,
+    /// `cpu-spmm`, or `spmm` and `spmv` of a GPU.
+    product: &'static str,
     columns: usize,
     dtype: &'a str,
+    /// The configuration.
     reason: &'a str,
     execute_ms: f64,
-    gpu: &'a Gpu,
+    device: &'a str,
     algorithm: &'static str,
     class: Value,
     /// Microseconds by name.
     bounds: serde_json::Map<String, Value>,
 }
 
-/// Reads measurements of SpMM and SpMV on a GPU from the record file of `args`, and writes those whose configuration is among
-/// today's candidates to `output` with their bounds, computed from the matrices of the suite. The number of both.
+/// Reads measurements of SpMM and SpMV on a GPU, or of SpMM on a CPU, from the record file of `args`, and writes those
+/// whose configuration is among today's candidates to `output` with their bounds, computed from the matrices of the
+/// suite. The number of both.
 ///
 /// # Errors
 /// [`Error::Io`], [`Error::Format`] for lines that are no measurements; those of the suite and of its matrices.
@@ -92,21 +108,28 @@ pub fn write_bounds(args: &BenchArgs, output: &Path) -> Result<(usize, usize)> {
         let a = workload.load(args.seed)?;
         let a = a.view();
         let facts = HostFacts::new(a.pattern());
+        let stats = RowStats::new(&a.pattern());
         for m in &measured {
-            let Some((algorithm, bounds)) = bounds(&a, &facts, m)? else { continue };
-            let (Some(reason), Some(execute_ms), Some(gpu)) = (&m.reason, m.execute_ms, &m.gpu)
-            else {
-                continue;
+            let (Some(reason), Some(execute_ms)) = (&m.reason, m.execute_ms) else { continue };
+            let (found, product, device) = match (&m.gpu, &m.machine) {
+                (Some(gpu), _) => {
+                    let product =
+                        if m.operation == Operation::Spmv.name() { "spmv" } else { "spmm" };
+                    (on_gpu(&a, &facts, m, gpu)?, product, &gpu.name)
+                }
+                (None, Some(machine)) => (on_cpu(&a, &stats, m, machine), "cpu-spmm", &machine.cpu),
+                _ => continue,
             };
+            let Some((algorithm, bounds)) = found else { continue };
             let named = bounds.terms.iter().map(|(b, us)| (b.name().to_owned(), (*us).into()));
             let line = Bounded {
                 matrix: &m.matrix,
-                operation: &m.operation,
+                product,
                 columns: m.columns,
                 dtype: &m.dtype,
                 reason: tail(reason),
                 execute_ms,
-                gpu,
+                device,
                 algorithm: algorithm.name(),
                 class: serde_json::to_value(bounds.class).unwrap_or_default(),
                 bounds: named.collect(),
@@ -127,13 +150,37 @@ fn tail(reason: &str) -> &str {
     names.iter().find_map(|name| reason.rfind(name)).map_or(reason, |at| &reason[at..])
 }
 
-/// The algorithm and the bounds of a measured configuration, if it is a candidate.
-fn bounds(
+/// The algorithm and the bounds of a measured SpMM on a CPU, if it is a candidate.
+fn on_cpu(
+    a: &CsrView<'_, f64>,
+    stats: &RowStats,
+    measured: &Measured,
+    machine: &Machine,
+) -> Option<(Algorithm, Bounds)> {
+    if measured.operation != Operation::Spmm.name() {
+        return None;
+    }
+    let dtype = TYPES.into_iter().find(|dtype| dtype.name() == measured.dtype)?;
+    let problem = Problem { dtype, ..Problem::spmm(a) }.columns(measured.columns);
+    let profile = DeviceProfile {
+        name: machine.cpu.clone(),
+        units: measured.threads?,
+        lanes: 16,
+        l2_bytes: machine.l2_bytes,
+        llc_bytes: machine.llc_bytes,
+    };
+    let algorithm = cpu_spmm::CANDIDATES.into_iter().find(|a| a.name() == measured.algorithm)?;
+    Some((algorithm, cpu_spmm::work(stats, &problem, &profile).bounds(algorithm)?))
+}
+
+/// The algorithm and the bounds of a configuration measured on a GPU, if it is a candidate.
+fn on_gpu(
     a: &CsrView<'_, f64>,
     facts: &HostFacts<'_, u32, u32>,
     measured: &Measured,
+    gpu: &Gpu,
 ) -> Result<Option<(Algorithm, Bounds)>> {
-    let (Some(reason), Some(gpu)) = (&measured.reason, &measured.gpu) else { return Ok(None) };
+    let Some(reason) = &measured.reason else { return Ok(None) };
     let dtype = TYPES.into_iter().find(|dtype| dtype.name() == measured.dtype);
     let Some(dtype) = dtype else { return Ok(None) };
     let profile = DeviceProfile {

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use gustav_report::{
-    RankRecords, Report, Written, read_counters, read_ranks, read_records, read_tuning,
+    Beside, Report, Written, read_counters, read_ranks, read_records, read_regrets, read_tuning,
 };
 use serde::Serialize;
 
@@ -32,6 +32,9 @@ pub struct Args {
     /// ranks send and how fast they are beside PETSc
     #[arg(long, value_name = "RANKS.csv", num_args = 1..)]
     ranks: Vec<PathBuf>,
+    /// What choices of configurations lose, as bench/fit_cost_model.py writes it
+    #[arg(long, value_name = "REGRETS.csv", num_args = 1..)]
+    regrets: Vec<PathBuf>,
     /// The page
     #[arg(short, long, value_name = "REPORT.html", default_value = "report.html")]
     output: PathBuf,
@@ -62,18 +65,21 @@ pub fn run(args: &Args) -> Result {
     for path in &args.records {
         records.extend(read_records(path)?);
     }
-    let tunings = args.tuning.iter().map(|path| read_tuning(path));
-    let tunings = tunings.collect::<gustav::Result<Vec<_>>>()?;
-    let mut counters = Vec::new();
-    for path in &args.counters {
-        counters.extend(read_counters(path)?);
+    let mut beside = Beside::default();
+    for path in &args.tuning {
+        beside.tunings.push(read_tuning(path)?);
     }
-    let mut ranks = RankRecords::default();
+    for path in &args.counters {
+        beside.counters.extend(read_counters(path)?);
+    }
     for path in &args.ranks {
-        ranks.extend(read_ranks(path)?);
+        beside.ranks.extend(read_ranks(path)?);
+    }
+    for path in &args.regrets {
+        beside.regrets.extend(read_regrets(path)?);
     }
     let spinner = output::spinner(args.printing, "drawing");
-    let written = Report::of(&records, &tunings, &counters, &ranks)?.write(&args.output);
+    let written = Report::of(&records, &beside)?.write(&args.output);
     spinner.finish_and_clear();
     let Written { page, folder, tables, figures, absent } = written?;
     let summary = Summary {

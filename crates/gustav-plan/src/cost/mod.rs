@@ -10,6 +10,7 @@
 //! Parameters are fitted by `bench/fit_cost_model.py` to records of suite `choice`, never by hand. They are kept for
 //! each size of values and each [`Class`] of schedules.
 
+pub mod cpu_spmm;
 mod facts;
 mod lengths;
 mod parameters;
@@ -20,7 +21,7 @@ use serde::{Deserialize, Serialize};
 
 pub use facts::{Facts, HostFacts};
 pub use lengths::LengthCounts;
-pub use parameters::{OfProduct, Parameters};
+pub use parameters::{CpuParameters, OfProduct, Parameters};
 
 /// The exponent of the norm in which times of the whole device and of one group are added: the sum at 1, the greater one
 /// at infinity. Of 1, 1.5, 2, 3 and 4, choices on families held out of the fit lost least at 3.
@@ -163,6 +164,14 @@ pub enum Class {
     VectorListed,
     /// SpMV by `even-shares`.
     VectorEvenShares,
+    /// `row-split` on a CPU.
+    CpuRowSplit,
+    /// `nonzero-split` on a CPU.
+    CpuNonzeroSplit,
+    /// `row-block` on a CPU.
+    CpuRowBlock,
+    /// `column-panel` on a CPU.
+    CpuColumnPanel,
 }
 
 /// The bounds of a configuration, in microseconds.

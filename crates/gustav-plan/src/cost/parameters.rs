@@ -20,6 +20,40 @@ pub struct Parameters {
     pub spmv: OfProduct,
 }
 
+/// The parameters of a class of CPUs.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CpuParameters {
+    /// The device whose records they were fitted to.
+    pub device: String,
+    /// Nominal rates; parameters are relative to them.
+    pub rates: CpuRates,
+    /// Those of SpMM.
+    #[serde(rename = "cpu-spmm")]
+    pub spmm: OfProduct,
+}
+
+/// Nominal rates of a CPU.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CpuRates {
+    /// Bytes per microsecond from memory, of all threads.
+    pub memory: f64,
+    /// Bytes per microsecond from the caches of one thread.
+    pub cache: f64,
+    /// Loop iterations per microsecond of one thread.
+    pub steps: f64,
+}
+
+impl CpuParameters {
+    /// Those of CPUs.
+    pub fn of_cpus() -> &'static CpuParameters {
+        static PARAMETERS: OnceLock<CpuParameters> = OnceLock::new();
+        PARAMETERS.get_or_init(|| {
+            serde_json::from_str(include_str!("cpu.json"))
+                .expect("the parameters that are part of the library")
+        })
+    }
+}
+
 /// The parameters of a product.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct OfProduct {

@@ -2,17 +2,14 @@
 
 use gustav_core::Problem;
 
+use crate::cost::CpuParameters;
+use crate::cost::cpu_spmm::Work;
 use crate::{Algorithm, DeviceProfile, RowStats};
 
-/// Fraction of row pairs with the same columns from which sharing loads of B pays.
-const SAME: f64 = 0.4;
-/// Mean nonzeros of a row in one tile from which tiles of B repay loading the sums once more for
-/// each tile.
-const PER_TILE: f64 = 48.0;
-/// Rows must be cut if (nonzeros of the longest row ÷ all nonzeros) × threads exceeds this.
-const LONGEST: f64 = 0.25;
-/// Nonzeros up to which cutting rows costs more than it saves.
-const FEW: usize = 10_000;
+/// The algorithms that the [cost model](crate::cost) chooses among: every product with rows of B can be computed by each.
+pub const CANDIDATES: [Algorithm; 4] =
+    [Algorithm::RowSplit, Algorithm::NonzeroSplit, Algorithm::RowBlock, Algorithm::ColumnPanel];
+
 /// Number of threads assumed when the choice must not depend on it.
 const FIXED_UNITS: usize = 16;
 
@@ -22,53 +19,32 @@ pub fn tile_rows(problem: &Problem, profile: &DeviceProfile) -> usize {
     (profile.l2_bytes / 2 / row_bytes).max(64)
 }
 
-/// The algorithm and the reason. `stats` are those of op(A).
+/// The product as the cost model sees it; `stats` are those of op(A).
+pub fn work<'a>(stats: &'a RowStats, problem: &'a Problem, profile: &'a DeviceProfile) -> Work<'a> {
+    let threads = if problem.deterministic { FIXED_UNITS } else { profile.units };
+    let (rates, tile) = (CpuParameters::of_cpus().rates, tile_rows(problem, profile));
+    Work { problem, stats, profile, threads, rates, tile }
+}
+
+/// The algorithm with the least time by the cost model, and the reason. `stats` are those of op(A).
 pub fn choose(stats: &RowStats, problem: &Problem, profile: &DeviceProfile) -> (Algorithm, String) {
-    let units = if problem.deterministic { FIXED_UNITS } else { profile.units };
-    let RowStats { nnz, max_row_length, .. } = *stats;
-    let cut_from = LONGEST * nnz as f64 / units as f64;
-    if units > 1 && max_row_length as f64 > cut_from && nnz > FEW {
-        let reason = format!(
-            "the longest row has {max_row_length} of {nnz} nonzeros: rows are cut from {cut_from:.0}"
-        );
-        return (Algorithm::NonzeroSplit, reason);
-    }
-    let tile = tile_rows(problem, profile);
-    let per_tile = stats.mean_row_length * tile as f64 / stats.mean_row_span.max(1.0);
-    if stats.mean_row_span > 1.5 * tile as f64 && per_tile >= PER_TILE {
-        return (
-            Algorithm::ColumnPanel,
-            format!(
-                "a row spans {:.0} rows of B on average, L2 holds {tile}, and {per_tile:.0} nonzeros of a row fall into one tile",
-                stats.mean_row_span
-            ),
-        );
-    }
-    if stats.same_as_next >= SAME && problem.columns > 1 {
-        return (
-            Algorithm::RowBlock,
-            format!(
-                "{:.0}% of the rows have the columns of the next row",
-                100.0 * stats.same_as_next
-            ),
-        );
-    }
-    let long = match () {
-        () if units <= 1 => "one thread needs no row cut".into(),
-        () if nnz <= FEW => format!("{nnz} nonzeros are too few to cut rows of"),
-        () => format!(
-            "the longest row has {max_row_length} of {nnz} nonzeros, rows are cut from {cut_from:.0}"
-        ),
+    let work = work(stats, problem, profile);
+    let (parameters, bytes) = (&CpuParameters::of_cpus().spmm, problem.dtype.bytes());
+    let predicted = |algorithm: Algorithm| {
+        Some((algorithm, work.bounds(algorithm)?.predict(parameters, bytes)))
     };
-    let alike = match problem.columns {
-        0 | 1 => "with one column no loads of B can be shared".into(),
-        _ => format!(
-            "{:.0}% of the rows have the columns of the next row, sharing pays from {:.0}%",
-            100.0 * stats.same_as_next,
-            100.0 * SAME,
-        ),
-    };
-    (Algorithm::RowSplit, format!("{long}; {alike}"))
+    let mut ranked: Vec<_> = CANDIDATES.into_iter().filter_map(predicted).collect();
+    ranked.sort_by(|a, b| a.1.us.total_cmp(&b.1.us));
+    let rows = format!(
+        "rows of {:.1} nonzeros on average, {} at most",
+        stats.mean_row_length, stats.max_row_length
+    );
+    match &ranked[..] {
+        [(best, time), (next, later), ..] => {
+            (*best, format!("{rows}: predicted at {time}; {next} at {:.1} µs", later.us))
+        }
+        _ => (Algorithm::RowSplit, rows),
+    }
 }
 
 #[cfg(test)]
@@ -94,19 +70,12 @@ mod tests {
     }
 
     #[test]
-    fn reasons_state_numbers_and_thresholds() {
-        let (algorithm, reason) = chosen(2000, 8, |p| p);
+    fn a_row_that_outlasts_the_others_is_cut_between_threads() {
+        let (algorithm, reason) = chosen(500_000, 8, |p| p);
         assert_eq!(algorithm, Algorithm::NonzeroSplit);
-        let words = "the longest row has 2000 of 21995 nonzeros: rows are cut from 687";
-        assert_eq!(reason, words);
-        let (algorithm, reason) = chosen(500, 8, |p| p);
-        assert_eq!(algorithm, Algorithm::RowSplit);
-        let words = "the longest row has 500 of 20495 nonzeros, rows are cut from 640; 0% of the \
-                     rows have the columns of the next row, sharing pays from 40%";
-        assert_eq!(reason, words);
-        let (algorithm, reason) = chosen(2000, 1, |p| p);
-        assert_eq!(algorithm, Algorithm::RowSplit);
-        assert!(reason.starts_with("one thread needs no row cut; "), "{reason}");
+        assert!(reason.contains("500000 at most: predicted at "), "{reason}");
+        let (algorithm, _) = chosen(5, 1, |p| p);
+        assert_ne!(algorithm, Algorithm::ColumnPanel);
     }
 
     #[test]

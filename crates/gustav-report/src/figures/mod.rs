@@ -10,6 +10,7 @@ mod orders;
 mod paper_b;
 mod predictor;
 mod ranks;
+mod regrets;
 mod row_groups;
 mod speedups;
 mod spy;
@@ -20,8 +21,8 @@ mod timeline;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::draw::Figure;
+use crate::Beside;
 use crate::analysis::Platform;
-use crate::{Counters, RankRecords, TuneReport};
 
 pub use ranks::picture_of_ranks;
 pub(crate) use speedups::overview;
@@ -104,6 +105,9 @@ const COUNTERS: (&str, &str) =
 const RANKS: (&str, &str) =
     ("Bytes and times over ranks", "records of products over ranks (--ranks)");
 
+/// The figures that need what choices lose.
+const REGRETS: (&str, &str) = ("Regret of choices", "what choices lose (--regrets)");
+
 /// The figures of one family.
 #[derive(Clone, Debug)]
 pub(crate) struct Chapter {
@@ -143,15 +147,14 @@ fn kind(figure: &Figure) -> &str {
 /// The families that the records fill, and of the others the name and what they need.
 pub(crate) fn all(
     platforms: &[Platform],
-    tunings: &[TuneReport],
-    counters: &[Counters],
-    ranks: &RankRecords,
+    beside: &Beside,
 ) -> (Vec<Chapter>, Vec<(&'static str, &'static str)>) {
     let families = FAMILIES.iter().map(|(name, needs, draw)| ((*name, *needs), draw(platforms)));
     let extra = [
-        (TUNING, predictor::all(tunings)),
-        (COUNTERS, counters::all(counters)),
-        (RANKS, ranks::all(ranks)),
+        (TUNING, predictor::all(&beside.tunings)),
+        (COUNTERS, counters::all(&beside.counters)),
+        (RANKS, ranks::all(&beside.ranks)),
+        (REGRETS, regrets::all(&beside.regrets)),
     ];
     let (mut drawn, mut absent) = (Vec::new(), Vec::new());
     for (family, figures) in families.chain(extra) {

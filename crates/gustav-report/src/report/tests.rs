@@ -139,9 +139,28 @@ fn counters() -> [Counters; 3] {
     })
 }
 
+/// What is drawn beside records.
+fn beside() -> Beside {
+    let regret = Regret {
+        product: "spmv".into(),
+        dtype: "f32".into(),
+        columns: 1,
+        matrix: "a".into(),
+        matrices: "unseen".into(),
+        chooser: "model".into(),
+        regret: 0.1,
+    };
+    Beside {
+        tunings: vec![tuning()],
+        counters: counters().into(),
+        ranks: rank_records(),
+        regrets: vec![regret.clone(), Regret { product: "spmm".into(), ..regret }],
+    }
+}
+
 #[test]
 fn records_that_hold_everything_leave_no_figure_out() {
-    let report = Report::of(&everything(), &[tuning()], &counters(), &rank_records()).unwrap();
+    let report = Report::of(&everything(), &beside()).unwrap();
     assert_eq!(report.absent, []);
     let mut ids: Vec<_> = report.figures().map(|f| &f.id).collect();
     ids.sort();
@@ -174,7 +193,7 @@ fn records_that_hold_everything_leave_no_figure_out() {
 fn nothing_is_left_out_of_the_parts() {
     let records = everything();
     let platforms = Platform::all(&records);
-    let report = Report::of(&records, &[tuning()], &counters(), &rank_records()).unwrap();
+    let report = Report::of(&records, &beside()).unwrap();
     let of_ranks = tables::of_ranks(&rank_records());
     let tables = tables::all(&platforms);
     let tables: Vec<_> = tables.iter().chain(&of_ranks).map(|table| table.id).collect();
@@ -191,10 +210,7 @@ fn nothing_is_left_out_of_the_parts() {
 fn the_page_is_whole_and_its_files_are_there() {
     let folder = tempfile::tempdir().unwrap();
     let page = folder.path().join("r.html");
-    let written = Report::of(&everything(), &[tuning()], &counters(), &rank_records())
-        .unwrap()
-        .write(&page)
-        .unwrap();
+    let written = Report::of(&everything(), &beside()).unwrap().write(&page).unwrap();
     let html = std::fs::read_to_string(&page).unwrap();
     assert!(html.ends_with("</html>\n") && html.contains("prefers-color-scheme:dark"));
     assert!(html.contains("<h2>Over many machines</h2>"));
@@ -212,8 +228,7 @@ fn the_page_is_whole_and_its_files_are_there() {
 
 #[test]
 fn figures_without_records_are_named() {
-    let report =
-        Report::of(&[record("m", "gustav", "auto")], &[], &[], &RankRecords::default()).unwrap();
+    let report = Report::of(&[record("m", "gustav", "auto")], &Beside::default()).unwrap();
     assert!(report.absent.iter().any(|(name, _)| *name == "Density sweep"));
     assert!(report.glance.is_none() && report.figures().count() == 0);
     let folder = tempfile::tempdir().unwrap();
@@ -221,12 +236,7 @@ fn figures_without_records_are_named() {
     report.write(&page).unwrap();
     let html = std::fs::read_to_string(page).unwrap();
     assert!(html.contains("Density sweep: needs random matrices"), "{html}");
-    assert!(
-        Report::of(&[], &[], &[], &RankRecords::default())
-            .unwrap_err()
-            .to_string()
-            .contains("gustav bench")
-    );
+    assert!(Report::of(&[], &Beside::default()).unwrap_err().to_string().contains("gustav bench"));
 }
 
 #[test]
