@@ -7,8 +7,8 @@ use gustav::cuda::CudaDevice;
 use gustav::{Chooser, Error, Layout, Scalar};
 use gustav_mpi::{Device, DistDense, Gpu, Options, Partition, Ranks, Replicated};
 
-use super::{Copies, Ranked};
 use super::engine::Location;
+use super::{Copies, Ranked};
 use crate::args::{AlgorithmArg, Choice, Printing};
 use crate::failure::{ERROR, Failure, Outcome, Result};
 use crate::measure::{self, Timing};
@@ -133,9 +133,7 @@ impl Job {
         let Some(name) = choice.device.strip_prefix("cuda") else {
             let (device, threads) = self.device(choice, ranked)?;
             let location = match ranked.copies {
-                Some(Copies::Number(copies)) => {
-                    Location::Team(Replicated::new(device, copies))
-                }
+                Some(Copies::Number(copies)) => Location::Team(Replicated::new(device, copies)),
                 Some(Copies::Automatic) => Location::Team(Replicated::automatic(device)),
                 None => Location::Cpu(device),
             };

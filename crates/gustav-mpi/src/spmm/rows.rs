@@ -195,7 +195,9 @@ impl<A: CpuScalar + Arith> WholeRows<A> {
                 None => to[..received.len()].copy_from_slice(received),
                 Some(positions) => {
                     let rows = to.chunks_exact_mut(n).zip(positions);
-                    rows.for_each(|(to, at)| to.copy_from_slice(&received[*at as usize * n..][..n]));
+                    rows.for_each(|(to, at)| {
+                        to.copy_from_slice(&received[*at as usize * n..][..n])
+                    });
                 }
             }
         }

@@ -75,7 +75,9 @@ fn copies(text: &str) -> PyResult<Option<usize>> {
     match text {
         "auto" => Ok(None),
         number => number.parse().map(Some).map_err(|_| {
-            PyValueError::new_err(format!("copies: {text:?} is not a number of ranks, nor \"auto\""))
+            PyValueError::new_err(format!(
+                "copies: {text:?} is not a number of ranks, nor \"auto\""
+            ))
         }),
     }
 }
