@@ -125,8 +125,8 @@ impl Ranks {
         self.agree(&key, || arguments.clone(), mine)
     }
 
-    /// `mine`, if no rank failed and all ranks give the same `key`; `arguments` are those in words, which are asked
-    /// for when they differ. One reduction of three numbers, and nothing else, when all is well. Collective.
+    /// `mine`, if no rank failed and all ranks give the same `key`; `arguments` are those in words, which are made
+    /// when they differ. One reduction of three numbers, and nothing else, when all is well. Collective.
     ///
     /// # Errors
     /// The rank's own error; [`Error::OtherRank`] naming a rank that failed; [`Error::RanksDiffer`] naming a rank

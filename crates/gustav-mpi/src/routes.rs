@@ -6,7 +6,7 @@ use crate::exchange::all_to_all;
 use crate::hosts::Relay;
 use crate::{Hosts, Ranks};
 
-/// How rows of B come to this rank and leave it.
+/// How rows of B are received by this rank and sent by it.
 pub struct Routes {
     /// The rows that this rank sends for others to forward.
     pub relays: Vec<Relay>,

@@ -131,7 +131,7 @@ impl<T: DistScalar, I: Index, O: Index> SpgemmPlan<T, I, O> {
                 rank,
                 peer: None,
                 action: "reading rows of B",
-                reason: "they are not those that were asked for".into(),
+                reason: "they are not those that were requested".into(),
             });
         }
         // Columns that occur, so that accumulators are as large as what this rank has, not as all of B.

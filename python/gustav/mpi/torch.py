@@ -15,7 +15,7 @@ from torch import Tensor
 from . import _arguments
 from ._matrix import DistPattern, expect_pattern, ranks_of
 from ._plans import plan_sddmm, plan_spmm
-from ._products import kept
+from ._products import cached
 
 __all__ = ["sddmm", "spmm"]
 

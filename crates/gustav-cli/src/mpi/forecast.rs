@@ -20,7 +20,7 @@ use crate::types::with_types;
 /// Counting takes time that grows with the square of the number, some minutes for this many.
 const MOST_RANKS: usize = 1 << 16;
 
-/// What a plan over ranks that are not run is asked for.
+/// The options of a plan over ranks that are not run.
 #[derive(clap::Args, Clone, Debug)]
 pub struct Ranks {
     /// Count what this many ranks would send each other, or each of several numbers (4,16,64),

@@ -187,7 +187,7 @@ struct Workspace<A: CpuScalar> {
     received: Buffer<A>,
     /// This rank's rows of B, likewise.
     b: Option<Dense<A>>,
-    /// Sums, where C cannot hold them or α is still to come.
+    /// Sums, where C cannot hold them or α is applied to them later.
     sums: Option<Dense<A>>,
 }
 

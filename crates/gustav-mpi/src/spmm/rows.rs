@@ -52,11 +52,11 @@ pub(super) fn is_cheaper<T: DistScalar>(blocks: &Blocks, rows_of_b: usize, n: us
         return false;
     }
     let row = (n * size_of::<T::Accum>()) as u128;
-    let come: usize = others.iter().map(|b| b.columns.len()).sum();
-    if u32::try_from(rows_of_b + come).is_err() {
+    let received: usize = others.iter().map(|b| b.columns.len()).sum();
+    if u32::try_from(rows_of_b + received).is_err() {
         return false;
     }
-    let copied = (2 * rows_of_b + 3 * come) as u128 * row;
+    let copied = (2 * rows_of_b + 3 * received) as u128 * row;
     let remote: usize = others.iter().map(|b| b.here.columns.len()).sum();
     let value = size_of::<usize>() + 2 * size_of::<T::Accum>();
     let gathered = (own.columns.len() + remote) as u128 * value as u128;
@@ -83,8 +83,8 @@ impl<A: CpuScalar> WholeRows<A> {
         for block in others {
             let here = &block.here;
             for (at, column) in here.positions.iter().zip(&here.columns) {
-                let behind = block.columns.partition_point(|c| c < column);
-                columns[*at] = (rows + behind) as u32;
+                let position = block.columns.partition_point(|c| c < column);
+                columns[*at] = (rows + position) as u32;
             }
             here.rows.iter().for_each(|row| local[*row as usize] = false);
             rows += block.columns.len();
@@ -188,14 +188,16 @@ impl<A: CpuScalar + Arith> WholeRows<A> {
     ) -> Result<()> {
         let n = self.b.ncols();
         for Arrival { of_b, positions, first } in &self.arrivals {
-            let come = &exchange.incoming::<T>(of_b.message)[of_b.first * n..][..of_b.rows * n];
-            let come = rows_of_sums(come, widened);
+            let received = &exchange.incoming::<T>(of_b.message)[of_b.first * n..][..of_b.rows * n];
+            let received = rows_of_sums(received, widened);
             let to = &mut self.b.data_mut()[first * n..];
             match positions {
-                None => to[..come.len()].copy_from_slice(come),
+                None => to[..received.len()].copy_from_slice(received),
                 Some(positions) => {
                     let rows = to.chunks_exact_mut(n).zip(positions);
-                    rows.for_each(|(to, at)| to.copy_from_slice(&come[*at as usize * n..][..n]));
+                    rows.for_each(|(to, at)| {
+                        to.copy_from_slice(&received[*at as usize * n..][..n])
+                    });
                 }
             }
         }

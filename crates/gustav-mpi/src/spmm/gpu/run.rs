@@ -167,12 +167,12 @@ impl<T: DistScalar> Running<'_, T> {
     /// message.
     fn serve(&mut self, served: &mut Served<T>, operands: Option<(usize, usize)>) -> Result<()> {
         let n = self.columns;
-        let come = operands.map(|(message, rows)| {
+        let received_values = operands.map(|(message, rows)| {
             let from = &self.staging.incoming[message];
             // SAFETY: the plan has the memory, and the stream waits for the copy to it.
             unsafe { part(from, rows * n, from.len() - rows * n) }
         });
-        let values = come.as_ref().unwrap_or(self.values);
+        let values = received_values.as_ref().unwrap_or(self.values);
         let to = &self.staging.outgoing[served.message];
         // SAFETY: the plan has the memory; the copy from it follows on an event.
         let mut partial = unsafe { rows_of(to, 0, (served.rows, n))? };
@@ -186,13 +186,13 @@ impl<T: DistScalar> Running<'_, T> {
         let n = self.columns;
         let Received { product, of_b, rows, values_received } = received;
         let from = &self.staging.incoming[of_b.message];
-        let behind = (of_b.first + of_b.rows) * n;
+        let values_at = (of_b.first + of_b.rows) * n;
         // SAFETY: the plan has the memory, and the stream waits for the copy to it.
-        let (b, come) = unsafe {
+        let (b, received_values) = unsafe {
             let b = rows_of(from, of_b.first, (of_b.rows, n))?;
-            (b, values_received.then(|| part(from, behind, from.len() - behind)))
+            (b, values_received.then(|| part(from, values_at, from.len() - values_at)))
         };
-        let values = come.as_ref().unwrap_or(self.values);
+        let values = received_values.as_ref().unwrap_or(self.values);
         let call = Call::new().on(self.stream);
         let Some((rows, partial)) = rows else {
             let call = Call::from(Scale::new().alpha(self.alpha).beta(self.one)).on(self.stream);
