@@ -41,6 +41,7 @@ fn multiply<T: DistScalar, I: Index, O: Index>(
             .deterministic(deterministic)
             .layouts(layouts.0, layouts.1)
             .plan(&replicated(&spread, copies))?;
+        assert_eq!(plan.explain().problem.dtype, T::DTYPE);
         // A second execution finds what the first left.
         let first = c.data.clone();
         plan.execute(&values, b.view(), c.view_mut(), scale)?;

@@ -199,7 +199,13 @@ impl<T: DistScalar> TeamPlan<T> {
         counted.add_messages(&exchange, ranks.rank(), ranks.hosts()?);
         let volume = Volume::gather(ranks, counted, 0)?;
         let mut explanation = part.explain().clone();
-        explanation.problem = problem.clone();
+        explanation.problem = Problem {
+            dtype: T::DTYPE,
+            output: T::DTYPE,
+            index_type: I::TYPE,
+            offset_type: O::TYPE,
+            ..problem.clone()
+        };
         explanation.volume.add(&volume);
         explanation.workspace_bytes +=
             exchange.bytes() + size_of_val(&values[..]) + size_of_val(sums.data());
