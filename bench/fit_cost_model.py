@@ -275,7 +275,8 @@ def main():
             for (matrix, columns, dtype), regret in by_case.items():
                 rows.append(f'{name},{dtype},{columns},"{matrix}",{matrices},{chooser},{regret:.4f}')
     if options.table and measured:
-        begin, end = (f"<!-- from bench/records: regret {at} -->\n" for at in ("begin", "end"))
+        of = "regret-cpu" if products[0].startswith("cpu") else "regret"
+        begin, end = (f"<!-- from bench/records: {of} {at} -->\n" for at in ("begin", "end"))
         before, rest = options.table.read_text().split(begin)
         options.table.write_text(before + begin + HEAD + text + end + rest.split(end)[1])
     if options.regrets:
@@ -308,7 +309,11 @@ def fit_product(name, seen, unseen, measured, families, names, least):
     show(f"held out {name}", held_out)
     show(f"unseen   {name}", judged)
     print(f"{count} parameters")
-    chosen = {case(x): x["execute_ms"] / least[case(x)] - 1 for x in measured if x["algorithm"] == "auto"}
+    # What auto chose then was measured by name as well; its time there is as noisy as that of the model's choice.
+    by_name = {(case(x), x.get("chosen") and x["algorithm"] or x["reason"]): x for x in measured}
+    autos = [x for x in measured if x["algorithm"] == "auto"]
+    named = [by_name.get((case(x), x.get("chosen") or x["reason"]), x) for x in autos]
+    chosen = {case(x): x["execute_ms"] / least[case(x)] - 1 for x in named}
     found = {
         ("rules", "unseen"): {key: value for key, value in chosen.items() if key[0] in names},
         ("one configuration", "unseen"): one_configuration(seen, unseen, least),

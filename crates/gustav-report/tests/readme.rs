@@ -474,7 +474,10 @@ fn check_picture(picture: &str, document: &str, drawn: &str) {
 fn the_records_fill_every_figure_of_a_report() {
     let folder = root().join("bench/records");
     let mut all = Vec::new();
-    let regrets = read_regrets(&folder.join("choice/regrets.csv")).unwrap();
+    let mut regrets = Vec::new();
+    for name in ["choice/regrets.csv", "choice/regrets-cpu.csv"] {
+        regrets.extend(read_regrets(&folder.join(name)).unwrap());
+    }
     let mut beside = Beside { ranks: rank_records(), regrets, ..Beside::default() };
     for entry in fs::read_dir(&folder).unwrap() {
         let path = entry.unwrap().path();

@@ -115,11 +115,13 @@ impl Work<'_> {
         let filled = (stats.rows - stats.empty_rows) as f64;
         let of_row = stats.mean_row_span / self.tile.max(1) as f64 + 1.0;
         let segments = (filled * of_row).min(self.nnz());
+        // Every row is visited in every tile, whether it has nonzeros there or not.
+        let visits = stats.rows as f64 * stats.cols.div_ceil(self.tile.max(1)) as f64;
         terms.extend([
             (Bound::Memory, self.memory()),
             (Bound::Gather, self.moved(self.nnz() * self.row_bytes())),
             (Bound::Indices, self.steps(self.nnz())),
-            (Bound::Segments, self.steps(segments)),
+            (Bound::Segments, self.steps(visits)),
             (Bound::Reductions, self.moved(segments * self.row_bytes())),
         ]);
     }
