@@ -199,7 +199,7 @@ fn nothing_is_left_out_of_the_parts() {
     let tables: Vec<_> = tables.iter().chain(&of_ranks).map(|table| table.id).collect();
     let placed: Vec<_> = report.tables().map(|table| table.id).collect();
     assert!(tables.iter().all(|id| placed.contains(id)), "{tables:?} {placed:?}");
-    let (chapters, _) = figures::all(&platforms, &[tuning()], &counters(), &rank_records());
+    let (chapters, _) = figures::all(&platforms, &beside());
     let figures = chapters.iter().map(|chapter| chapter.figures.len()).sum::<usize>();
     assert_eq!(report.figures().count(), figures);
     let first: Vec<_> = report.figures().take(3).map(|figure| figure.id.as_str()).collect();
