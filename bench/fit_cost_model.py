@@ -220,7 +220,8 @@ def table(name, found):
 
 def configuration(line):
     """The name of a configuration, whatever the type of values makes of its vectors."""
-    return re.sub("(vector|lanes|tiles|resident|threads|panel): [0-9]+,?", "", line["reason"])
+    tuning = re.sub("(vector|lanes|tiles|resident|threads|panel): [0-9]+,?", "", line["reason"])
+    return line["algorithm"], tuning
 
 
 def one_configuration(seen, lines, least):
