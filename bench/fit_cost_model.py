@@ -168,7 +168,7 @@ def fit(lines):
     table = Table(lines)
     values = minimized(table, least_squares(table))
     parts = table.bounds * values
-    contribution = (parts / parts.sum(1, keepdims=True)).max(0)
+    contribution = (parts / np.maximum(parts.sum(1, keepdims=True), 1e-12)).max(0)
     used = [name for name, most in zip(table.names, contribution) if most >= LEAST_CONTRIBUTION]
     table = Table(lines, used)
     return used, minimized(table, least_squares(table))
@@ -265,7 +265,11 @@ def main():
     families = sorted({family(line["matrix"]) for line in seen})
     np.random.default_rng(1).shuffle(families)
 
-    written = {"device": seen[0]["device"], "rates": json.loads(options.output.read_text())["rates"]}
+    # Rates, and parameters of products that are not fitted, stay.
+    written = json.loads(options.output.read_text())
+    if others := set(products) - written.keys():
+        raise SystemExit(f"{options.output} has no parameters of {', '.join(sorted(others))}")
+    written["device"] = seen[0]["device"]
     text = ""
     rows = ["product,dtype,columns,matrix,matrices,chooser,regret"]
     for name in products:

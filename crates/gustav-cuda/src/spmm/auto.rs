@@ -67,14 +67,12 @@ fn fastest(
     let (config, predicted, next) = model.fastest(tunings)?;
     let (mean, most) = (pattern.lengths()?.mean(), pattern.lengths()?.max());
     let rows = format!("rows of {mean:.1} nonzeros on average, {most} at most");
-    let next = next.map_or(String::new(), |(other, us)| {
-        format!("; the fastest of another algorithm, {other}, at {us:.1} µs")
-    });
-    Ok((config, format!("{rows}: predicted at {predicted}{next}")))
+    let next = next.as_ref().map(|(other, time)| (*other, time));
+    Ok((config, format!("{rows}: {}", predicted.beside(next))))
 }
 
 /// The fastest of the configurations, its predicted time, and the best of another algorithm with its time.
-type Fastest = (Config, Predicted, Option<(Algorithm, f64)>);
+type Fastest = (Config, Predicted, Option<(Algorithm, Predicted)>);
 
 impl Model<'_> {
     /// # Errors
@@ -106,7 +104,7 @@ impl Model<'_> {
             return Err(refused.unwrap_or_else(none));
         };
         let other = ranked.find(|(other, _)| other.algorithm() != config.algorithm());
-        Ok((config, time, other.map(|(other, time)| (other.algorithm(), time.us))))
+        Ok((config, time, other.map(|(other, time)| (other.algorithm(), time))))
     }
 }
 

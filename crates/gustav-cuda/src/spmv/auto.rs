@@ -35,12 +35,10 @@ pub(super) fn fastest(
         let rows = pattern.lengths()?;
         let ranked = rank(problem, rows, &profile, parameters, configs);
         let (config, predicted, next) = first(problem, ranked)?;
-        let next = next.map_or(String::new(), |(other, us)| {
-            format!("; the fastest of another algorithm, {other}, at {us:.1} µs")
-        });
+        let next = next.as_ref().map(|(other, time)| (*other, time));
         let (mean, most) = (rows.mean(), rows.max());
         let rows = format!("rows of {mean:.1} nonzeros on average, {most} at most");
-        return Ok((config, format!("{rows}: predicted at {predicted}{next}")));
+        return Ok((config, format!("{rows}: {}", predicted.beside(next))));
     }
     let rows = RowLengths::alike(problem.output_rows(), problem.nnz);
     let mut ranked = rank(problem, &rows, &profile, parameters, configs);
@@ -78,7 +76,7 @@ fn rank(
 }
 
 /// The fastest configuration, its predicted time, and the best of another algorithm with its time.
-type Fastest = (Config, Predicted, Option<(Algorithm, f64)>);
+type Fastest = (Config, Predicted, Option<(Algorithm, Predicted)>);
 
 /// The first of a ranking, and the next of another algorithm.
 ///
@@ -93,7 +91,7 @@ fn first(problem: &Problem, ranked: Vec<(Config, Predicted)>) -> Result<Fastest>
         return Err(none);
     };
     let other = ranked.find(|(other, _)| other.algorithm() != config.algorithm());
-    Ok((config, time, other.map(|(other, time)| (other.algorithm(), time.us))))
+    Ok((config, time, other.map(|(other, time)| (other.algorithm(), time))))
 }
 
 #[cfg(test)]

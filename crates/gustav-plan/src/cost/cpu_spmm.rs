@@ -18,7 +18,7 @@ pub struct Work<'a> {
     pub stats: &'a RowStats,
     /// The device.
     pub profile: &'a DeviceProfile,
-    /// Threads; more than those of the device do not count.
+    /// Threads that compute.
     pub threads: usize,
     /// Nominal rates.
     pub rates: CpuRates,
@@ -77,8 +77,11 @@ impl Work<'_> {
         steps / (self.threads as f64 * self.rates.steps)
     }
 
-    /// The row with most nonzeros, which one thread computes.
+    /// The row with most nonzeros, which one of several threads computes.
     fn longest_row(&self) -> f64 {
+        if self.threads < 2 {
+            return 0.0;
+        }
         self.stats.max_row_length as f64 * self.row_bytes() / self.rates.cache
     }
 

@@ -43,16 +43,24 @@ impl LengthCounts {
         LengthCounts { counts }
     }
 
-    /// Those of at most `longest`.
-    pub fn up_to(mut self, longest: f64) -> Self {
-        self.counts.retain(|(length, _)| *length <= longest);
-        self
-    }
-
-    /// Those above `longest`.
-    pub fn above(mut self, longest: f64) -> Self {
-        self.counts.retain(|(length, _)| *length > longest);
-        self
+    /// Rows of at most `longest` nonzeros, and longer ones. Where `longest` lies within a bin, the rows of that bin count
+    /// as spread evenly over its lengths, up to the longest row.
+    pub fn split(rows: &RowLengths, longest: u32) -> (Self, Self) {
+        let (most, limit) = (rows.max() as f64, f64::from(longest));
+        let (mut whole, mut longer) = (Vec::new(), Vec::new());
+        for (bin, count) in rows.bins().iter().enumerate().filter(|(_, count)| **count > 0) {
+            let (least, end) = RowLengths::bounds(bin);
+            let (count, last) = (*count as f64, (end - 1.0).min(most));
+            let of_whole = ((limit - least + 1.0) / (last - least + 1.0)).clamp(0.0, 1.0);
+            let middle = |first: f64, last: f64| (first + last) / 2.0;
+            if of_whole > 0.0 {
+                whole.push((middle(least, last.min(limit)), count * of_whole));
+            }
+            if of_whole < 1.0 {
+                longer.push((middle(least.max(limit + 1.0), last), count * (1.0 - of_whole)));
+            }
+        }
+        (LengthCounts { counts: whole }, LengthCounts { counts: longer })
     }
 
     /// Each in parts of `part`, and the rest.
@@ -93,14 +101,20 @@ impl LengthCounts {
         self.counts.last().map_or(0.0, |c| c.0)
     }
 
-    /// The expected greatest of `drawn` lengths: what a warp with so many groups of lanes waits for.
+    /// The expected greatest of `drawn` lengths.
     pub fn expected_greatest(&self, drawn: f64) -> f64 {
+        self.expected_greatest_of(drawn, |length| length)
+    }
+
+    /// The expected greatest of a function, which grows with the length, of `drawn` lengths: what a warp with so many
+    /// groups of lanes waits for.
+    pub fn expected_greatest_of(&self, drawn: f64, function: impl Fn(f64) -> f64) -> f64 {
         let number = self.number();
         let (mut below, mut before, mut expected) = (0.0, 0.0, 0.0);
         for (length, count) in &self.counts {
             below += count;
             let probability = (below / number).powf(drawn);
-            expected += length * (probability - before);
+            expected += function(*length) * (probability - before);
             before = probability;
         }
         expected
@@ -108,6 +122,8 @@ impl LengthCounts {
 }
 
 /// The parts of cut rows, rests included, if rows are cut at `longest` nonzeros.
+///
+/// `longest` is a power of two, as all lengths are that parts were counted for.
 pub(super) fn parts(rows: &RowLengths, longest: u32) -> f64 {
     let bits = longest.max(1).ilog2().clamp(FIRST_CUT_BITS, FIRST_CUT_BITS + CUTS as u32 - 1);
     rows.cut(bits).0 as f64
@@ -144,5 +160,30 @@ mod tests {
         let lengths = LengthCounts::of_rows(&rows(&[1, 2, 3, 4]));
         assert_eq!(lengths.expected_greatest(1.0), 2.5);
         assert!(lengths.expected_greatest(64.0) > 3.99);
+    }
+
+    #[test]
+    fn few_rows_with_work_make_a_warp_wait_no_longer_than_their_sum() {
+        let lengths =
+            LengthCounts::of_rows(&rows(&[0; 999].into_iter().chain([1]).collect::<Vec<_>>()));
+        let steps = |length: f64| (length / 32.0).ceil();
+        let waits = lengths.expected_greatest_of(8.0, steps);
+        assert!(waits > 0.0079 && waits <= 8.0 * 0.001, "{waits}");
+    }
+
+    #[test]
+    fn rows_of_the_limit_are_whole() {
+        let (whole, longer) = LengthCounts::split(&rows(&[64; 10]), 64);
+        assert_eq!((whole.number(), whole.sum(), longer.number()), (10.0, 640.0, 0.0));
+        let (whole, longer) = LengthCounts::split(&rows(&[3, 32, 33, 200]), 32);
+        assert_eq!((whole.number(), whole.sum(), longer.number()), (2.0, 35.0, 2.0));
+    }
+
+    #[test]
+    fn a_bin_that_a_limit_divides_counts_as_spread_evenly() {
+        let spread: Vec<usize> = (64..72).chain([1000]).collect();
+        let (whole, longer) = LengthCounts::split(&rows(&spread), 64);
+        assert_eq!((whole.number(), whole.sum()), (1.0, 64.0));
+        assert_eq!(longer.number(), 8.0);
     }
 }

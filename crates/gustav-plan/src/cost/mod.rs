@@ -19,6 +19,8 @@ pub mod spmv;
 
 use serde::{Deserialize, Serialize};
 
+use crate::Algorithm;
+
 pub use facts::{Facts, HostFacts};
 pub use lengths::LengthCounts;
 pub use parameters::{CpuParameters, OfProduct, Parameters};
@@ -184,16 +186,11 @@ pub struct Bounds {
 }
 
 impl Bounds {
-    /// The predicted time for values of `bytes` bytes, and the part of each bound. A class that was not measured with
-    /// such values has the parameters of another size.
+    /// The predicted time for values of `bytes` bytes, and the part of each bound.
     pub fn predict(&self, parameters: &OfProduct, bytes: usize) -> Predicted {
         let measured = parameters.has(bytes, self.class);
-        let of_class =
-            if measured { bytes } else { parameters.size_with(self.class).unwrap_or(bytes) };
-        let part = |&(bound, us): &(Bound, f64)| {
-            let size = if bound.is_common() { bytes } else { of_class };
-            (bound, us * parameters.of(size, self.class, bound))
-        };
+        let part =
+            |&(bound, us): &(Bound, f64)| (bound, us * parameters.of(bytes, self.class, bound));
         let mut parts: Vec<_> = self.terms.iter().map(part).collect();
         parts.sort_by(|a, b| b.1.total_cmp(&a.1));
         let sum = |kind| parts.iter().filter(|(b, _)| b.kind() == kind).map(|p| p.1).sum::<f64>();
@@ -208,17 +205,32 @@ impl Bounds {
 pub struct Predicted {
     /// Microseconds.
     pub us: f64,
-    /// Whether the class was measured with values of this size: other predictions rank configurations of one class, and
-    /// no more.
+    /// Whether the class was measured with values of this size: other predictions rank configurations, by the parameters
+    /// of another size, and are no times.
     pub measured: bool,
     /// The part of each bound in microseconds, the largest first.
     pub parts: Vec<(Bound, f64)>,
 }
 
+impl Predicted {
+    /// This time as the least of a ranking, beside the next of another algorithm.
+    pub fn beside(&self, next: Option<(Algorithm, &Predicted)>) -> String {
+        match next {
+            Some((other, time)) if self.measured && time.measured => {
+                format!(
+                    "predicted at {self}; the fastest of another algorithm, {other}, at {:.1} µs",
+                    time.us
+                )
+            }
+            _ => format!("predicted at {self}"),
+        }
+    }
+}
+
 impl std::fmt::Display for Predicted {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         if !self.measured {
-            return f.write_str("an unknown time, as it was not measured with such values");
+            return f.write_str("the least, by the parameters of another size of values");
         }
         write!(f, "{:.1} µs", self.us)?;
         let largest = self.parts.iter().take(3).filter(|p| p.1 > 0.0);

@@ -95,19 +95,25 @@ impl OfProduct {
         self.classes.get(&bytes).is_some_and(|classes| classes.contains_key(&class))
     }
 
-    /// A size of values with which the class was measured.
-    pub fn size_with(&self, class: Class) -> Option<usize> {
-        self.classes.iter().find(|(_, classes)| classes.contains_key(&class)).map(|(size, _)| *size)
-    }
-
-    /// The parameter of a bound for values of `bytes` bytes; 0 if the bound is hidden behind others.
+    /// The parameter of a bound; 0 if the bound is hidden behind others. A size of values that was not measured has the
+    /// parameters of the nearest that was.
     pub fn of(&self, bytes: usize, class: Class, bound: Bound) -> f64 {
         let table = match bound.is_common() {
-            true => self.common.get(&bytes),
-            false => self.classes.get(&bytes).and_then(|classes| classes.get(&class)),
+            true => nearest(bytes, self.common.iter()),
+            false => nearest(
+                bytes,
+                self.classes
+                    .iter()
+                    .filter_map(|(size, classes)| Some((size, classes.get(&class)?))),
+            ),
         };
         table.and_then(|table| table.get(&bound)).copied().unwrap_or(0.0)
     }
+}
+
+/// What the size nearest to `bytes` by their quotient has, the smaller of two that are as near.
+fn nearest<'a, T>(bytes: usize, sizes: impl Iterator<Item = (&'a usize, T)>) -> Option<T> {
+    sizes.min_by_key(|(size, _)| bytes.max(**size) / bytes.min(**size).max(1)).map(|(_, of)| of)
 }
 
 #[cfg(test)]
@@ -116,8 +122,9 @@ mod tests {
 
     #[test]
     fn every_class_has_parameters_that_are_not_negative() {
-        let parameters = Parameters::of_gpus();
-        let sizes = [(&parameters.spmm, 9, &[2, 4, 8][..]), (&parameters.spmv, 3, &[4, 8])];
+        let (gpus, cpus) = (Parameters::of_gpus(), CpuParameters::of_cpus());
+        let sizes =
+            [(&gpus.spmm, 9, &[2, 4, 8][..]), (&gpus.spmv, 3, &[4, 8]), (&cpus.spmm, 4, &[4, 8])];
         for (product, least, sizes) in sizes {
             for bytes in sizes {
                 let classes = &product.classes[bytes];
@@ -126,6 +133,18 @@ mod tests {
                 let mut all = all.flat_map(BTreeMap::values);
                 assert!(all.all(|parameter| *parameter >= 0.0 && parameter.is_finite()));
             }
+        }
+    }
+
+    #[test]
+    fn sizes_that_were_not_measured_have_all_parameters_of_the_nearest() {
+        let parameters = &CpuParameters::of_cpus().spmm;
+        let class = Class::CpuRowSplit;
+        assert!(!parameters.has(2, class));
+        for bound in [Bound::Memory, Bound::Misses, Bound::Arithmetic, Bound::Copies] {
+            let [half, single, double] = [2, 4, 8].map(|bytes| parameters.of(bytes, class, bound));
+            assert_eq!(half, single, "{bound:?}");
+            assert_eq!(parameters.of(16, class, bound), double, "{bound:?}");
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use gustav_core::Problem;
 
-use super::lengths::LengthCounts;
+use super::lengths::{LengthCounts, parts};
 use super::parameters::Rates;
 use super::{Bound, Bounds, Class};
 use crate::{DeviceProfile, RowLengths};
@@ -146,12 +146,11 @@ impl Work<'_> {
 
     fn in_order(&self, s: &InOrder, terms: &mut Vec<(Bound, f64)>) -> Class {
         let (lanes, part) = (f64::from(s.lanes), f64::from(s.part));
-        let whole = LengthCounts::of_rows(self.rows).up_to(f64::from(s.longest));
-        let drawn = WARP / lanes;
+        let (whole, longer) = LengthCounts::split(self.rows, s.longest);
         let steps = |length: f64| (length / (lanes * f64::from(s.loads_in_flight))).ceil();
         let mean = whole.sum_of(steps) / whole.number().max(1.0);
-        let waiting = steps(whole.expected_greatest(drawn)) / mean.max(1e-9);
-        let cut = LengthCounts::of_rows(self.rows).above(f64::from(s.longest)).in_parts(part);
+        let waiting = whole.expected_greatest_of(WARP / lanes, steps) / mean.max(1e-9);
+        let cut = longer.in_parts(part);
         self.groups(
             &Groups {
                 lanes,
@@ -188,13 +187,12 @@ impl Work<'_> {
             waiting: 1.0,
         };
         self.groups(&groups, terms);
-        let longest = f64::from(s.longest);
-        let cut = LengthCounts::of_rows(self.rows).above(longest);
-        let parts = cut.sum_of(|length| (length / longest).ceil());
+        let parts = parts(self.rows, s.longest);
         if parts > 0.0 {
             terms.push((Bound::Parts, self.issued(parts * SEGMENT)));
             terms.push((Bound::Cut, 1.0));
-            terms.push((Bound::FixUp, (self.rows.max() as f64 / longest).ceil() * 0.1));
+            let of_longest = (self.rows.max() as f64 / f64::from(s.longest)).ceil();
+            terms.push((Bound::FixUp, of_longest * 0.1));
         }
         Class::VectorListed
     }

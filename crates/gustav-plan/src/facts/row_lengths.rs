@@ -72,6 +72,11 @@ impl RowLengths {
         (1.0 + eighth as f64 / 8.0) * 2f64.powi(octave as i32 + EXACT_BITS as i32)
     }
 
+    /// The smallest length of a bin, and that of the next.
+    pub fn bounds(bin: usize) -> (f64, f64) {
+        (Self::least(bin), Self::least(bin + 1))
+    }
+
     /// The middle of the lengths of a bin.
     pub fn middle(bin: usize) -> f64 {
         let least = Self::least(bin);

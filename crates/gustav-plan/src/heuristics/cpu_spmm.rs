@@ -10,7 +10,7 @@ use crate::{Algorithm, DeviceProfile, RowStats};
 pub const CANDIDATES: [Algorithm; 4] =
     [Algorithm::RowSplit, Algorithm::NonzeroSplit, Algorithm::RowBlock, Algorithm::ColumnPanel];
 
-/// Number of threads assumed when the choice must not depend on it.
+/// Number of threads assumed when the choice must not depend on it; the parameters are of two.
 const FIXED_UNITS: usize = 16;
 
 /// Rows of B in a tile that takes half of L2.
@@ -41,7 +41,7 @@ pub fn choose(stats: &RowStats, problem: &Problem, profile: &DeviceProfile) -> (
     );
     match &ranked[..] {
         [(best, time), (next, later), ..] => {
-            (*best, format!("{rows}: predicted at {time}; {next} at {:.1} µs", later.us))
+            (*best, format!("{rows}: {}", time.beside(Some((*next, later)))))
         }
         _ => (Algorithm::RowSplit, rows),
     }
