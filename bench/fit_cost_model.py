@@ -4,7 +4,8 @@
     gustav tune choice --record choice.jsonl --bounds bounds.jsonl
     python bench/fit_cost_model.py bounds.jsonl --unseen NAMES.txt --output crates/gustav-plan/src/cost/hopper.json
 
-Every product is fitted by itself. With `--measured choice.jsonl` regret counts against configurations that are no candidates any more, too, and with
+Every product is fitted by itself; copies along the diagonal of one matrix count as cases of their own, and are unseen if
+it is. With `--measured choice.jsonl` regret counts against configurations that are no candidates any more, too, and with
 `--table` a table of it, beside that of the `auto` of these measurements, is written between the marks of a document, and
 with `--regrets` every one of them to a file for `gustav report --regrets`.
 
@@ -54,9 +55,18 @@ def read(path):
     return [json.loads(line) for line in io.StringIO(text)]
 
 
+def pattern(matrix):
+    """The matrix whose copies along the diagonal this is, or itself."""
+    return re.sub(" x [0-9]+$", "", matrix)
+
+
+def is_copy(matrix):
+    return pattern(matrix) != matrix
+
+
 def family(matrix):
     """Matrices of one source or one generator."""
-    return matrix.split(":")[0].split("_")[0]
+    return pattern(matrix).split(":")[0].split("_")[0]
 
 
 def case(line):
@@ -199,22 +209,28 @@ def show(title, found):
         )
 
 
-HEAD = """| product | rules, unseen | model, unseen | model, families held out |
-|---|---|---|---|
-"""
+# Choosers, and the matrices that they are judged on, in the order of the table.
+COLUMNS = {
+    "rules, unseen": ("rules", "unseen"),
+    "model, unseen": ("model", "unseen"),
+    "model of small products, unseen copies": ("model of small products", "unseen copies"),
+    "model, unseen copies": ("model", "unseen copies"),
+    "model, families held out": ("model", "held out"),
+}
 
 
 def table(name, found):
-    """Mean and greatest regret as rows of a document."""
-    text = ""
-    keys = [("rules", "unseen"), ("model", "unseen"), ("model", "held out")]
-    for dtype, columns in sorted({key[2:0:-1] for key in found[keys[1]]}, key=lambda key: (key[0][::-1], key[1])):
+    """Mean and greatest regret as rows of a document, with a head; columns of which there are no cases are left out."""
+    columns = {title: found[key] for title, key in COLUMNS.items() if found[key]}
+    text = f"| product | {' | '.join(columns)} |\n|---{'|---' * len(columns)}|\n"
+    kinds = {(dtype, columns) for by_case in found.values() for _, columns, dtype in by_case}
+    for dtype, width in sorted(kinds, key=lambda kind: (kind[0][::-1], kind[1])):
         cells = []
-        for key in keys:
-            values = [v for k, v in found[key].items() if k[1:] == (columns, dtype)]
-            cells.append(f"{np.mean(values):.1%}, {max(values):.0%}".replace("%", " %"))
-        width = f", {columns} columns" if columns > 1 else ""
-        text += f"| {PRODUCTS[name]}, {dtype}{width} | {' | '.join(cells)} |\n"
+        for by_case in columns.values():
+            values = [v for k, v in by_case.items() if k[1:] == (width, dtype)]
+            cells.append(f"{np.mean(values):.1%}, {max(values):.0%}".replace("%", " %") if values else "")
+        of_width = f", {width} columns" if width > 1 else ""
+        text += f"| {PRODUCTS[name]}, {dtype}{of_width} | {' | '.join(cells)} |\n"
     return text
 
 
@@ -245,12 +261,12 @@ def main():
     arguments.add_argument("bounds", type=pathlib.Path, nargs="+", help="what gustav tune --bounds wrote")
     arguments.add_argument("--unseen", type=pathlib.Path, required=True, help="names of matrices to judge on, one a line")
     arguments.add_argument("--output", type=pathlib.Path, required=True, help="the parameter file; its rates stay")
-    arguments.add_argument("--measured", type=pathlib.Path, help="all measurements, those of auto among them")
+    arguments.add_argument("--measured", type=pathlib.Path, nargs="*", default=[], help="all measurements, those of auto among them")
     arguments.add_argument("--regrets", type=pathlib.Path, help="a file for every regret")
     arguments.add_argument("--table", type=pathlib.Path, help="the document with the marks of the table")
     options = arguments.parse_args()
     lines = [line for path in options.bounds for line in read(path)]
-    measured = read(options.measured) if options.measured else []
+    measured = [line for path in options.measured for line in read(path)]
     if not lines:
         raise SystemExit("no measurements: none of the configurations in the record is a candidate today")
     products = [name for name in PRODUCTS if of_product(lines, name)]
@@ -260,8 +276,8 @@ def main():
             continue
         of[case(line)] = min(line["execute_ms"], of.get(case(line), np.inf))
     names = set(options.unseen.read_text().split())
-    seen = [line for line in lines if line["matrix"] not in names]
-    unseen = [line for line in lines if line["matrix"] in names]
+    seen = [line for line in lines if pattern(line["matrix"]) not in names]
+    unseen = [line for line in lines if pattern(line["matrix"]) in names]
     families = sorted({family(line["matrix"]) for line in seen})
     np.random.default_rng(1).shuffle(families)
 
@@ -270,12 +286,12 @@ def main():
     if others := set(products) - written.keys():
         raise SystemExit(f"{options.output} has no parameters of {', '.join(sorted(others))}")
     written["device"] = seen[0]["device"]
-    text = ""
+    tables = []
     rows = ["product,dtype,columns,matrix,matrices,chooser,regret"]
     for name in products:
         ours = [of_product(group, name) for group in (seen, unseen, measured)]
         written[name], found = fit_product(name, *ours, families, names, least[name])
-        text += table(name, found) if measured else ""
+        tables.append(table(name, found))
         for (chooser, matrices), by_case in found.items():
             for (matrix, columns, dtype), regret in by_case.items():
                 rows.append(f'{name},{dtype},{columns},"{matrix}",{matrices},{chooser},{regret:.4f}')
@@ -283,7 +299,7 @@ def main():
         of = "regret-cpu" if products[0].startswith("cpu") else "regret"
         begin, end = (f"<!-- from bench/records: {of} {at} -->\n" for at in ("begin", "end"))
         before, rest = options.table.read_text().split(begin)
-        options.table.write_text(before + begin + HEAD + text + end + rest.split(end)[1])
+        options.table.write_text(before + begin + "\n".join(tables) + end + rest.split(end)[1])
     if options.regrets:
         options.regrets.write_text("\n".join(rows) + "\n")
     options.output.write_text(json.dumps(written, indent=2) + "\n")
@@ -312,19 +328,26 @@ def fit_product(name, seen, unseen, measured, families, names, least):
             else:
                 classes.setdefault(str(size), {}).setdefault(key[0], {})[key[1]] = value
     show(f"held out {name}", held_out)
-    show(f"unseen   {name}", judged)
+    show(f"unseen   {name}", {key: value for key, value in judged.items() if not is_copy(key[0])})
+    show(f"copies   {name}", {key: value for key, value in judged.items() if is_copy(key[0])})
     print(f"{count} parameters")
     # What auto chose then was measured by name as well; its time there is as noisy as that of the model's choice.
     by_name = {(case(x), x.get("chosen") and x["algorithm"] or x["reason"]): x for x in measured}
     autos = [x for x in measured if x["algorithm"] == "auto"]
     named = [by_name.get((case(x), x.get("chosen") or x["reason"]), x) for x in autos]
     chosen = {case(x): x["execute_ms"] / least[case(x)] - 1 for x in named}
-    found = {
-        ("rules", "unseen"): {key: value for key, value in chosen.items() if key[0] in names},
-        ("one configuration", "unseen"): one_configuration(seen, unseen, least),
-        ("model", "unseen"): judged,
-        ("model", "held out"): held_out,
+    choosers = {
+        "rules": {key: value for key, value in chosen.items() if pattern(key[0]) in names},
+        "one configuration": one_configuration(seen, unseen, least),
+        "model": judged,
     }
+    found = {("model", "held out"): held_out}
+    for chooser, by_case in choosers.items():
+        copies = {key: value for key, value in by_case.items() if is_copy(key[0])}
+        found[chooser, "unseen"] = {key: value for key, value in by_case.items() if key not in copies}
+        found[chooser, "unseen copies"] = copies
+    # Copies were measured when a model chose that had been fitted to matrices as they are.
+    found["model of small products", "unseen copies"] = found.pop(("rules", "unseen copies"))
     return {"common": common, "classes": classes}, found
 
 

@@ -17,9 +17,10 @@ pub struct Regret {
     pub columns: usize,
     /// The matrix.
     pub matrix: String,
-    /// What it was to the fit: `unseen`, or `held out` with its family.
+    /// What it was to the fit: `unseen`, one of the `unseen copies` of such along the diagonal, or `held out` with its
+    /// family.
     pub matrices: String,
-    /// Who chose: `rules`, `model` or `one configuration`.
+    /// Who chose: `rules`, `model`, a `model of small products`, or `one configuration`.
     pub chooser: String,
     /// Time of the choice ÷ least time, less one.
     pub regret: f64,
