@@ -354,10 +354,21 @@ impl<T: DistScalar> SpmmPlan<T> {
         c: impl Into<DenseViewMut<'v, T>>,
         scale: impl Into<Scale<T::Accum>>,
     ) -> Result<()> {
-        let (values, b, mut c) = (values.into(), b.into(), c.into());
         let ranks = self.ranks.clone();
         let _lock = ranks.lock();
-        let factors = scale.into().over(self.problem.semiring);
+        self.execute_locked(values.into(), b.into(), c.into(), scale.into())
+    }
+
+    /// The same, where the caller keeps other threads of this rank from communicating.
+    fn execute_locked(
+        &mut self,
+        values: Values<'_, T>,
+        b: DenseView<'_, T>,
+        mut c: DenseViewMut<'_, T>,
+        scale: Scale<T::Accum>,
+    ) -> Result<()> {
+        let ranks = self.ranks.clone();
+        let factors = scale.over(self.problem.semiring);
         let ready = self.prepare(values, &b, &mut c, factors.0);
         let (key, arguments) = call(&self.problem, self.number, factors);
         let (values, b, mut c) = ranks.agree(&key, arguments, ready)?;
