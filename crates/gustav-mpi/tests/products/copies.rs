@@ -287,10 +287,11 @@ fn an_execution_of_a_team_keeps_other_threads_from_communicating() {
                 threads.0.set(std::thread::current().id()).unwrap();
                 of_team.execute(&values, &b, first, ())
             });
-            let alone = scope.spawn(|| {
-                threads.1.set(std::thread::current().id()).unwrap();
+            let (identity, values, b) = (&threads.1, &values, &b);
+            let alone = scope.spawn(move || {
+                identity.set(std::thread::current().id()).unwrap();
                 begun.recv().expect("the first message");
-                alone.execute(&values, &b, second, ())
+                alone.execute(values, b, second, ())
             });
             of_team.join().expect("no panic").and(alone.join().expect("no panic"))
         })?;
