@@ -265,12 +265,13 @@ fn an_execution_of_a_team_keeps_other_threads_from_communicating() {
                 // Nobody listens once the first message is sent.
                 let _ = enter.send(());
             }
-            if sends && this == watched.0.get().copied() {
-                if let Some((begin, entered)) = waiting.lock().unwrap().take() {
-                    begin.send(()).unwrap();
-                    let call = entered.recv_timeout(Duration::from_millis(300));
-                    found.store(call.is_ok(), Ordering::Relaxed);
-                }
+            if sends
+                && this == watched.0.get().copied()
+                && let Some((begin, entered)) = waiting.lock().unwrap().take()
+            {
+                begin.send(()).unwrap();
+                let call = entered.recv_timeout(Duration::from_millis(300));
+                found.store(call.is_ok(), Ordering::Relaxed);
             }
         };
         let (ranks, _) = Counting::watched(ranks, on_call);
