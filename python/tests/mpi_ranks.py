@@ -48,6 +48,9 @@ def products():
         local = gm.DistCsr(ranks, mine(a, rows), np.diff(columns))
         assert (local.shape, local.nnz) == (a.shape, a.nnz)
         assert (local.local() != mine(a, rows)).nnz == 0
+        of_rows = mine(a, rows)
+        without_values = (of_rows.indptr, of_rows.indices, None, of_rows.shape)
+        assert gm.DistPattern(ranks, without_values, np.diff(columns)).nnz == a.nnz
         x = rng.integers(-4, 5, (73, 6)).astype(dtype)
         y = gm.spmm(local, mine(x, columns))
         assert y.dtype == dtype

@@ -36,7 +36,7 @@ class DistPattern:
     def __init__(self, ranks: Ranks, local: Any, columns: Sequence[int] | None = None) -> None:
         self.ranks = expect_ranks(ranks)
         with self.ranks._preparing():
-            operand = _operands.of("local", local).in_csr()
+            operand = _operands.of("local", local, reads_values=False).in_csr()
             indptr, indices = (_to_host("local", array) for array in (operand.indptr, operand.indices))
             rows, width = operand.shape
             counts = None if columns is None else _arguments.counts("columns", columns)
