@@ -48,6 +48,9 @@ def products():
         local = gm.DistCsr(ranks, mine(a, rows), np.diff(columns))
         assert (local.shape, local.nnz) == (a.shape, a.nnz)
         assert (local.local() != mine(a, rows)).nnz == 0
+        of_rows = mine(a, rows)
+        without_values = (of_rows.indptr, of_rows.indices, None, of_rows.shape)
+        assert gm.DistPattern(ranks, without_values, np.diff(columns)).nnz == a.nnz
         x = rng.integers(-4, 5, (73, 6)).astype(dtype)
         y = gm.spmm(local, mine(x, columns))
         assert y.dtype == dtype
@@ -182,7 +185,7 @@ def errors():
 
 
 def gpu():
-    """An array that says it is on a GPU."""
+    """An array that says it is on a GPU, beside values in host memory."""
 
     class OnGpu:
         shape = (2, 3)
@@ -195,8 +198,65 @@ def gpu():
             raise AssertionError("nobody reads it")
 
     a = gm.DistCsr(gm.Ranks(COMM), sp.csr_array(np.ones((2, 2 * SIZE))))
-    with pytest.raises(NotImplementedError, match="nearest that works"):
+    with pytest.raises(ValueError, match="b is in the memory of cuda:0, and the plan computes in host memory"):
         gm.spmm(a, OnGpu())
+    wrong = RANK == SIZE - 1
+    with pytest.raises(Exception, match="copies: teams multiply on CPUs") as caught:
+        gm.plan_spmm(a, 3, device=0 if wrong else None, copies=SIZE)
+    if not wrong:
+        assert f"rank {SIZE - 1}" in str(caught.value)
+    with pytest.raises(Exception, match="device: -1 is not valid"):
+        gm.plan_sddmm(a, 3, device=-1 if wrong else None)
+    assert np.array_equal(gm.spmm(a, np.ones((2, 3))), np.full((2, 3), 2.0 * SIZE))
+
+
+def on_gpu():
+    """Products and gradients of ranks that share a GPU, of which every second one computes on its CPU as well."""
+    import gustav.mpi.torch as gmt
+    import torch
+
+    generator = torch.Generator().manual_seed(0)
+    make = {"generator": generator, "dtype": torch.float64}
+    dense = torch.rand((31, 23), **make) * (torch.rand((31, 23), **make) < 0.3)
+    x, z = torch.rand((23, 4), **make), torch.rand((31, 4), **make)
+    rows, columns = parts(31), parts(23)
+    for mixed in (False, True):
+        device = "cpu" if mixed and RANK % 2 == 1 else "cuda"
+
+        def here(tensor, offsets, device=device):
+            return mine(tensor, offsets).to(device)
+
+        a = gm.DistCsr(gm.Ranks(COMM), here(dense, rows).to_sparse_csr(), np.diff(columns))
+        assert a.data.device.type == a.local().device.type == device
+        y = gm.spmm(a, here(x, columns))
+        torch.testing.assert_close(y, here(dense @ x, rows))
+        # In columns, with factors, into a tensor.
+        in_columns = here(x, columns).t().contiguous().t()
+        gm.spmm(a, in_columns, out=y, alpha=2, beta=3)
+        torch.testing.assert_close(y, here(5 * (dense @ x), rows))
+        torch.testing.assert_close(gm.spmv(a, here(x[:, 0], columns)), here(dense @ x[:, 0], rows))
+        scores = gm.sddmm(a, here(z, rows), here(x, columns))
+        local = mine(dense, rows)
+        torch.testing.assert_close(scores, mine(z @ x.T, rows)[local != 0].to(device))
+        leaves = [t.requires_grad_() for t in (a.data.clone(), here(x, columns), here(z, rows))]
+        values, of_x, of_z = leaves
+        loss = (gmt.spmm(a.pattern, values, of_x) ** 2).sum()
+        loss = loss + (gmt.spmm(a.pattern, values, of_z, transpose=True) ** 3).sum()
+        loss = loss + (gmt.spmm(a.pattern, gmt.sddmm(a.pattern, of_z, of_x), of_x) * of_z).sum()
+        loss.backward()
+        whole_of = [t.clone().requires_grad_() for t in (dense, x, z)]
+        all_dense, all_x, all_z = whole_of
+        of_all = ((all_dense @ all_x) ** 2).sum() + ((all_dense.T @ all_z) ** 3).sum()
+        of_all = of_all + ((((all_z @ all_x.T) * (dense != 0)) @ all_x) * all_z).sum()
+        of_all.backward()
+        expected = [mine(all_dense.grad, rows)[local != 0], mine(all_x.grad, columns), mine(all_z.grad, rows)]
+        for found, right in zip(leaves, expected, strict=True):
+            torch.testing.assert_close(found.grad, right.to(device), rtol=1e-12, atol=1e-12)
+        if not mixed:
+            with pytest.raises(NotImplementedError, match="nearest that works"):
+                gm.spgemm(a, a)
+            with pytest.raises(ValueError, match="b is in host memory"):
+                gm.spmm(a, mine(x, columns))
 
 
 def another_mpi():

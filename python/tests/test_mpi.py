@@ -8,7 +8,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
+needs_gpu = pytest.mark.skipif(
+    not torch.cuda.is_available(), reason="there is no CUDA device that PyTorch works on"
+)
 HERE = Path(__file__).parent
 LIMIT = 120
 
@@ -57,6 +61,12 @@ def test_gradients_are_those_of_dense_matrices(ranks):
 @pytest.mark.parametrize("role", ["communicators", "errors", "gpu", "another_mpi"])
 def test_ranks(role):
     job(3, role)
+
+
+@needs_gpu
+@pytest.mark.parametrize("ranks", [1, 2, 4])
+def test_products_and_gradients_on_a_shared_gpu(ranks):
+    job(ranks, "on_gpu")
 
 
 def test_ranks_whose_environments_differ():

@@ -65,17 +65,24 @@ impl<T: DistScalar, I: Index, O: Index> Plans<SpgemmRequest<DistPattern<I, O>>, 
     type Plan = SpgemmPlan<T, I, O>;
 
     fn plan(&self, request: SpgemmRequest<DistPattern<I, O>>) -> Result<SpgemmPlan<T, I, O>> {
-        let SpgemmRequest { a, b, mask, problem } = &request;
-        // A mask is refused by all ranks alike, as every other argument.
-        let masked = mask.is_some().then(|| Error::Unsupported {
-            problem: problem.to_string(),
-            backend: "the SpGEMM over ranks".into(),
-            reason: "it computes all of C".into(),
-            nearest: "the product without a mask, or one rank".into(),
-        });
-        a.ranks().together(masked.map_or(Ok(()), Err))?;
+        unmasked(&request)?;
+        let SpgemmRequest { a, b, problem, .. } = &request;
         SpgemmPlan::new(a, b, problem, self)
     }
+}
+
+/// Refuses a mask. Collective: by all ranks alike, as every other argument.
+pub(crate) fn unmasked<I: Index, O: Index>(
+    request: &SpgemmRequest<DistPattern<I, O>>,
+) -> Result<()> {
+    let SpgemmRequest { a, mask, problem, .. } = request;
+    let masked = mask.is_some().then(|| Error::Unsupported {
+        problem: problem.to_string(),
+        backend: "the SpGEMM over ranks".into(),
+        reason: "it computes all of C".into(),
+        nearest: "the product without a mask, or one rank".into(),
+    });
+    a.ranks().together(masked.map_or(Ok(()), Err))
 }
 
 /// What has to be the same on every rank for a plan.

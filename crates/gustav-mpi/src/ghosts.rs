@@ -1,5 +1,6 @@
 //! Ghost rows: rows of another rank's operand that a rank needs a copy of.
 
+use gustav_core::buffer::try_vec;
 use gustav_core::{Index, Result};
 
 use crate::DistPattern;
@@ -48,5 +49,37 @@ impl Ghosts {
     /// The number of ghost rows.
     pub fn count(&self) -> usize {
         self.blocks.others.iter().map(|block| block.columns.len()).sum()
+    }
+
+    /// The number of the first row that rank `q` has, among ghost rows of ranks before `rank`, the `own` rows of that, which
+    /// is this one, and ghost rows of ranks after it.
+    pub fn first_row(&self, q: usize, rank: usize, own: usize) -> usize {
+        let before = self.blocks.others.iter().filter(|block| block.peer < q);
+        let ghosts = before.map(|block| block.columns.len()).sum::<usize>();
+        ghosts + if q > rank { own } else { 0 }
+    }
+
+    /// The row that each of the `nnz` nonzeros of this rank, `rank`, needs, where rows of a rank begin at `first`.
+    ///
+    /// # Errors
+    /// [`gustav_core::Error::OutOfMemory`].
+    pub fn rows_of_nonzeros(
+        &self,
+        nnz: usize,
+        rank: usize,
+        first: impl Fn(usize) -> usize,
+    ) -> Result<Vec<u32>> {
+        let mut rows = try_vec::<u32>(nnz, "ghost rows of nonzeros")?;
+        rows.resize(nnz, 0);
+        let of_own = first(rank) as u32;
+        let own = self.blocks.own.columns.iter().zip(&self.blocks.own.positions);
+        own.for_each(|(column, at)| rows[*at] = of_own + column);
+        for block in &self.blocks.others {
+            let first = first(block.peer) as u32;
+            for (column, at) in block.here.columns.iter().zip(&block.here.positions) {
+                rows[*at] = first + block.columns.partition_point(|k| k < column) as u32;
+            }
+        }
+        Ok(rows)
     }
 }

@@ -38,22 +38,8 @@ impl<I: Index, O: Index> DistPattern<I, O> {
     ) -> Result<Self> {
         let local = local.into();
         let _lock = ranks.lock();
-        let shape = || format!("{} columns over {} ranks", local.ncols(), ranks.size());
-        let fits = (columns.rows(), columns.ranks()) == (local.ncols(), ranks.size());
-        let checked = fits.then_some(()).ok_or_else(|| Error::Shape {
-            op: "pattern over ranks",
-            expected: shape(),
-            found: format!("a partition of {} rows over {} ranks", columns.rows(), columns.ranks()),
-        });
-        let arguments = vec![
-            ("call", "a pattern over ranks".to_owned()),
-            ("columns of the pattern", local.ncols().to_string()),
-            ("partition of columns", columns.description()),
-        ];
-        ranks.agree_on(arguments, checked)?;
-        let counts = gather_numbers(ranks, [local.nrows(), local.nnz()])?;
-        let rows = Partition::of_counts(&counts.iter().map(|c| c[0]).collect::<Vec<_>>())?;
-        let nnz = counts.iter().map(|c| c[1]).sum();
+        let shape = (local.nrows(), local.ncols(), local.nnz());
+        let (rows, nnz) = over_ranks(ranks, columns, shape)?;
         Ok(DistPattern {
             ranks: ranks.clone(),
             rows,
@@ -157,6 +143,33 @@ impl<I: Index, O: Index> DistPattern<I, O> {
         let problem = Problem { columns: b.ncols(), nnz_b: Some(b.nnz()), ..problem };
         SpgemmRequest { a: self.clone(), b: b.clone(), mask: None, problem }
     }
+}
+
+/// The partition of the rows, and the nonzeros of all ranks, of a pattern of which this rank has `nrows` rows, over `ncols`
+/// columns, with `nnz` nonzeros. Collective.
+///
+/// # Errors
+/// As [`DistPattern::new`].
+pub(crate) fn over_ranks(
+    ranks: &Ranks,
+    columns: &Partition,
+    (nrows, ncols, nnz): (usize, usize, usize),
+) -> Result<(Partition, usize)> {
+    let fits = (columns.rows(), columns.ranks()) == (ncols, ranks.size());
+    let checked = fits.then_some(()).ok_or_else(|| Error::Shape {
+        op: "pattern over ranks",
+        expected: format!("{ncols} columns over {} ranks", ranks.size()),
+        found: format!("a partition of {} rows over {} ranks", columns.rows(), columns.ranks()),
+    });
+    let arguments = vec![
+        ("call", "a pattern over ranks".to_owned()),
+        ("columns of the pattern", ncols.to_string()),
+        ("partition of columns", columns.description()),
+    ];
+    ranks.agree_on(arguments, checked)?;
+    let counts = gather_numbers(ranks, [nrows, nnz])?;
+    let rows = Partition::of_counts(&counts.iter().map(|c| c[0]).collect::<Vec<_>>())?;
+    Ok((rows, counts.iter().map(|c| c[1]).sum()))
 }
 
 /// A sparse matrix whose rows are spread over ranks: a [`DistPattern`] and this rank's values.

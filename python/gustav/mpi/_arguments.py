@@ -52,3 +52,12 @@ def semiring(value: Any) -> str:
 def copies(value: Any) -> str:
     """A number of copies, or "auto", as the library takes it."""
     return "auto" if isinstance(value, str) and value == "auto" else str(count("copies", value, 1))
+
+
+def device(value: Any) -> int | None:
+    """The number of a GPU, or none for host memory."""
+    number = None if value is None else count("device", value)
+    # That of the driver has 31 bits.
+    if number is not None and number >= 2**31:
+        raise ValueError(f"device: {number} is not valid; give the number of a GPU")
+    return number

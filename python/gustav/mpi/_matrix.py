@@ -19,7 +19,7 @@ class DistPattern:
     ranks : Ranks
     local : sparse matrix, or (indptr, indices, data, shape)
         The rows of this rank, over all columns; rank 0 has the first rows, and so on. Its values are not read, and
-        ``data`` may be ``None``. The arrays are copied.
+        ``data`` may be ``None``. The arrays are copied, to host memory from a GPU.
     columns : sequence of int, optional
         How many columns every rank has; where not given as many as rows, for a square matrix, else evenly.
 
@@ -36,12 +36,13 @@ class DistPattern:
     def __init__(self, ranks: Ranks, local: Any, columns: Sequence[int] | None = None) -> None:
         self.ranks = expect_ranks(ranks)
         with self.ranks._preparing():
-            operand = _in_host_memory("local", local)
+            operand = _operands.of("local", local, reads_values=False).in_csr()
+            indptr, indices = (_to_host("local", array) for array in (operand.indptr, operand.indices))
             rows, width = operand.shape
             counts = None if columns is None else _arguments.counts("columns", columns)
         if counts is None:
             counts = _like_rows(self.ranks, rows, width)
-        self._begin(_gustav.DistPattern(self.ranks._native, operand.pattern, counts))
+        self._begin(_gustav.DistPattern(self.ranks._native, (indptr, indices, operand.shape), counts))
 
     def _begin(self, native: _gustav.DistPattern) -> None:
         self._native = native
@@ -73,6 +74,7 @@ class DistCsr:
     ----------
     ranks, local, columns
         As of :class:`DistPattern`; values are those of `local`, in place where its arrays are in the order of rows.
+        Where they are on a GPU, the rank computes there.
 
     Attributes
     ----------
@@ -84,10 +86,10 @@ class DistCsr:
     def __init__(self, ranks: Ranks, local: Any, columns: Sequence[int] | None = None) -> None:
         ranks = expect_ranks(ranks)
         with ranks._preparing():
-            operand = _in_host_memory("local", local)
+            operand = _operands.of("local", local).in_csr()
             if operand.data is None:
                 raise TypeError("local: a matrix with values is taken; gustav.mpi.DistPattern takes one without")
-        arrays = (operand.indptr, operand.indices, operand.data, operand.shape)
+        arrays = (operand.indptr, operand.indices, None, operand.shape)
         self.pattern = DistPattern(ranks, arrays, columns)
         self.data = operand.data
         self._like = operand.like
@@ -116,7 +118,8 @@ class DistCsr:
     def local(self) -> Any:
         """The rows of this rank, over all columns, in CSR of the library that the matrix was made of."""
         native = self.pattern._native
-        indptr, indices = (_families.of_block(block, self.data) for block in (native.indptr, native.indices))
+        blocks = (native.indptr, native.indices)
+        indptr, indices = (_beside(_families.of_block(block, self.data), self.data) for block in blocks)
         shape = (self.pattern.local_rows, self.shape[1])
         return _operands._made(self._like, indptr, indices, self.data, shape, False)
 
@@ -152,20 +155,37 @@ def expect_pattern(name: str, a: Any) -> DistPattern:
     )
 
 
-def _in_host_memory(name: str, a: Any) -> _operands.Operand:
-    operand = _operands.of(name, a).in_csr()
-    for array in (operand.indptr, operand.indices, operand.data):
-        if array is not None:
-            on_host(name, array)
-    return operand
+def _to_host(name: str, array: Any) -> Any:
+    """A copy in host memory of an array on a GPU; another as it is."""
+    if _device.number(array) is None:
+        return array
+    if _families.torch_of(array) is not None:
+        return array.cpu()
+    if _families.cupy_of(array) is not None:
+        return array.get()
+    on_host(name, array)
+    return array
+
+
+def _beside(array: Any, like: Any) -> Any:
+    """`array` on the GPU of `like`, which is of the same library, where that is on one."""
+    if _device.number(like) is None:
+        return array
+    if _families.torch_of(like) is not None:
+        return array.to(like.device)
+    cupy = _families.cupy_of(like)
+    if cupy is None:
+        return array
+    with like.device:
+        return cupy.asarray(array)
 
 
 def on_host(name: str, array: Any) -> None:
     """Refuses an array in the memory of a GPU."""
     if _device.number(array) is not None:
         raise NotImplementedError(
-            f"{name}: ranks multiply in host memory, and this array is on a GPU; nearest that works: its copy there, "
-            "x.cpu() of PyTorch or cupy.asnumpy(x), or gustav.torch on one GPU"
+            f"{name}: this is taken in host memory, and the array is on a GPU; nearest that works: its copy there, "
+            "x.cpu() of PyTorch or cupy.asnumpy(x)"
         )
 
 

@@ -4,32 +4,48 @@ from __future__ import annotations
 
 from typing import Any
 
-from .. import _families, _gustav
+from .. import _device, _families, _gustav
 from . import _arguments
 from ._matrix import DistCsr, DistPattern, expect_matrix, expect_pattern, on_host, ranks_of
 
 
-def in_rows(name: str, array: Any, shape: tuple[int, ...]) -> Any:
-    """`array` in host memory in rows, a copy if it is not, of this shape."""
+def in_rows(name: str, array: Any, shape: tuple[int, ...], device: int | None) -> Any:
+    """`array` in rows, a copy if it is not, of this shape, where the plan computes."""
     array = _families.checked(name, array)
-    on_host(name, array)
-    if tuple(array.shape) != shape:
-        raise ValueError(f"{name}: expected the shape {shape} on this rank, found {tuple(array.shape)}")
+    _expect(name, array, shape, device)
     if len(shape) == 1:
         return array
     torch = _families.torch_of(array)
     if torch is not None:
         return array.contiguous()
-    return _families.namespace(array).ascontiguousarray(array) if hasattr(array, "flags") else array
+    is_copied = hasattr(array, "flags") if device is None else _families.cupy_of(array) is not None
+    return _families.namespace(array).ascontiguousarray(array) if is_copied else array
 
 
-def to_write(name: str, array: Any, shape: tuple[int, ...]) -> Any:
-    """`array`, which is written, of this shape."""
+def to_write(name: str, array: Any, shape: tuple[int, ...], device: int | None) -> Any:
+    """`array`, which is written, of this shape, where the plan computes."""
     array = _families.writable(name, array)
-    on_host(name, array)
+    _expect(name, array, shape, device)
+    return array
+
+
+def _expect(name: str, array: Any, shape: tuple[int, ...], device: int | None) -> None:
+    found = _device.number(array)
+    if found != device:
+        raise ValueError(
+            f"{name} is in {_device._named(found)}, and the plan computes in {_device._named(device)}; give all arrays "
+            "there, or make a plan with another `device`"
+        )
     if tuple(array.shape) != shape:
         raise ValueError(f"{name}: expected the shape {shape} on this rank, found {tuple(array.shape)}")
-    return array
+
+
+def _given(arrays: list[tuple[str, Any]], out: Any) -> tuple[list[Any], _device.Place]:
+    """Arrays and the one that is written as the module takes them, and their place."""
+    place = _device.place_of(None, *arrays)
+    if place is None:
+        return [*(array for _, array in arrays), out], None
+    return [*(_device.exported(array, place) for _, array in arrays), _device.written("out", out, place)], place
 
 
 def pattern_of(a: DistCsr | DistPattern) -> DistPattern:
@@ -64,6 +80,7 @@ class SpmmPlan:
         threads: int | None,
         communication: str,
         copies: int | str,
+        device: int | None,
     ) -> None:
         with ranks_of(pattern=pattern)._preparing():
             pattern = expect_pattern("pattern", pattern)
@@ -76,8 +93,19 @@ class SpmmPlan:
             threads = _threads(pattern, threads)
             communication = _arguments.word("communication", communication, '"cheapest"')
             copies = _arguments.copies(copies)
+            self._device = _arguments.device(device)
         self._native = _gustav.DistSpmmPlan(
-            pattern._native, columns, dtype, calls, transpose, semiring, deterministic, threads, communication, copies
+            pattern._native,
+            columns,
+            dtype,
+            calls,
+            transpose,
+            semiring,
+            deterministic,
+            threads,
+            communication,
+            copies,
+            self._device,
         )
         self._pattern, self._columns = pattern, columns
         of_rows, of_columns = pattern.local_rows, pattern.local_columns
@@ -107,13 +135,15 @@ class SpmmPlan:
         """
         with self._pattern.ranks._preparing():
             tail = () if len(getattr(b, "shape", ())) == 1 and self._columns == 1 else (self._columns,)
-            b = in_rows("b", b, (self._rows_of_b, *tail))
-            values = in_rows("values", values, (self._pattern.local_nnz,))
+            b = in_rows("b", b, (self._rows_of_b, *tail), self._device)
+            values = in_rows("values", values, (self._pattern.local_nnz,), self._device)
             shape = (self._rows_of_c, *tail)
             if out is None and beta is not None:
                 raise ValueError("beta: it needs an out that it multiplies")
-            result = _families.empty(b, shape) if out is None else to_write("out", out, shape)
-        self._native.execute_into(values, b, result, alpha, beta)
+            result = _families.empty(b, shape) if out is None else to_write("out", out, shape, self._device)
+            (of_b, of_a, written), place = _given([("b", b), ("values", values)], result)
+        # The work is done when it returns: nothing of it is left that the arrays' libraries would have to know of.
+        self._native.execute_into(of_a, of_b, written, alpha, beta, place)
         return result if out is not None else _families.give_back(b, result)
 
     def explain(self) -> str:
@@ -130,14 +160,17 @@ class SddmmPlan:
         Bytes that all ranks send in one execution.
     """
 
-    def __init__(self, pattern: DistPattern, depth: int, dtype: str, calls: int, threads: int | None) -> None:
+    def __init__(
+        self, pattern: DistPattern, depth: int, dtype: str, calls: int, threads: int | None, device: int | None
+    ) -> None:
         with ranks_of(pattern=pattern)._preparing():
             pattern = expect_pattern("pattern", pattern)
             depth = _arguments.count("depth", depth)
             dtype = _families.dtype_name(dtype)
             calls = _arguments.count("calls", calls)
             threads = _threads(pattern, threads)
-        self._native = _gustav.DistSddmmPlan(pattern._native, depth, dtype, calls, threads)
+            self._device = _arguments.device(device)
+        self._native = _gustav.DistSddmmPlan(pattern._native, depth, dtype, calls, threads, self._device)
         self._pattern, self._depth = pattern, depth
         self.sent_bytes: int = self._native.sent_bytes
 
@@ -155,13 +188,14 @@ class SddmmPlan:
             One and zero where not given.
         """
         with self._pattern.ranks._preparing():
-            x = in_rows("x", x, (self._pattern.local_rows, self._depth))
-            y = in_rows("y", y, (self._pattern.local_columns, self._depth))
+            x = in_rows("x", x, (self._pattern.local_rows, self._depth), self._device)
+            y = in_rows("y", y, (self._pattern.local_columns, self._depth), self._device)
             if out is None and beta is not None:
                 raise ValueError("beta: it needs an out that it multiplies")
             shape = (self._pattern.local_nnz,)
-            result = _families.empty(x, shape) if out is None else to_write("out", out, shape)
-        self._native.execute_into(x, y, result, alpha, beta)
+            result = _families.empty(x, shape) if out is None else to_write("out", out, shape, self._device)
+            (of_x, of_y, written), place = _given([("x", x), ("y", y)], result)
+        self._native.execute_into(of_x, of_y, written, alpha, beta, place)
         return result if out is not None else _families.give_back(x, result)
 
     def explain(self) -> str:
@@ -197,8 +231,8 @@ class SpgemmPlan:
             for name, matrix, pattern in zip(("a", "b"), (a, b), self._patterns, strict=True):
                 if not isinstance(matrix, DistCsr) or matrix.pattern is not pattern:
                     raise ValueError(f"{name}: it is not of the pattern that the plan was made for; make a new plan")
-            of_a = in_rows("values of a", a.data, (a.pattern.local_nnz,))
-            of_b = in_rows("values of b", b.data, (b.pattern.local_nnz,))
+            of_a = in_rows("values of a", a.data, (a.pattern.local_nnz,), None)
+            of_b = in_rows("values of b", b.data, (b.pattern.local_nnz,), None)
         native, block = self._native.execute(of_a, of_b, alpha)
         return DistCsr._of(DistPattern._of_native(ranks, native), _families.of_block(block, a.data), a._like)
 
@@ -219,6 +253,7 @@ def plan_spmm(
     threads: int | None = None,
     communication: str = "cheapest",
     copies: int | str = 1,
+    device: int | None = None,
 ) -> SpmmPlan:
     """A plan for ``op(a) @ b`` with dense b of so many columns. Collective.
 
@@ -240,23 +275,33 @@ def plan_spmm(
     copies : int or "auto"
         Ranks of a team, to each of which a row of b is sent once: a divisor of the number of ranks; ``"auto"`` for the
         one that sends the fewest bytes and fits into memory, which ``explain()`` compares with the others.
+    device : int, optional
+        The number of the GPU that this rank's arrays are on; that of the values of `a` where not given, and host
+        memory for a pattern. Ranks may differ in it, and some may have their arrays in host memory.
     """
     pattern = pattern_of(a)
     with pattern.ranks._preparing():
-        name = _dtype_of(a, dtype)
+        name, device = _dtype_of(a, dtype), _device_of(a, device)
     return SpmmPlan(
-        pattern, columns, name, calls, transpose, semiring, deterministic, threads, communication, copies
+        pattern, columns, name, calls, transpose, semiring, deterministic, threads, communication, copies, device
     )
 
 
 def plan_sddmm(
-    a: DistCsr | DistPattern, depth: int, *, dtype: Any = None, calls: int = 1000, threads: int | None = None
+    a: DistCsr | DistPattern,
+    depth: int,
+    *,
+    dtype: Any = None,
+    calls: int = 1000,
+    threads: int | None = None,
+    device: int | None = None,
 ) -> SddmmPlan:
-    """A plan for ``x @ y.T`` at the nonzeros of `a`, for x and y of `depth` columns. Collective."""
+    """A plan for ``x @ y.T`` at the nonzeros of `a`, for x and y of `depth` columns; `device` is as of
+    :func:`plan_spmm`. Collective."""
     pattern = pattern_of(a)
     with pattern.ranks._preparing():
-        name = _dtype_of(a, dtype)
-    return SddmmPlan(pattern, depth, name, calls, threads)
+        name, device = _dtype_of(a, dtype), _device_of(a, device)
+    return SddmmPlan(pattern, depth, name, calls, threads, device)
 
 
 def plan_spgemm(
@@ -265,6 +310,8 @@ def plan_spgemm(
     """A plan for ``a @ b``, rows of `b` being where `a` has its columns. Collective."""
     with ranks_of(a=a, b=b)._preparing():
         a, b = expect_matrix("a", a), expect_matrix("b", b)
+        on_host("a", a.data)
+        on_host("b", b.data)
         name = _dtype_of(a, None)
         if _families.dtype_name(b.data) != name:
             raise TypeError(f"b: its values are {_families.dtype_name(b.data)}, those of a {name}; give both in one type")
@@ -281,3 +328,7 @@ def _dtype_of(a: DistCsr | DistPattern, dtype: Any) -> str:
     if isinstance(a, DistCsr):
         return _families.dtype_name(a.data)
     raise TypeError("dtype: a pattern has no values whose type could be taken; give it")
+
+
+def _device_of(a: DistCsr | DistPattern, device: int | None) -> int | None:
+    return _device.number(a.data) if device is None and isinstance(a, DistCsr) else device

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from .. import _families
+from .. import _device, _families
 from . import _arguments
 from ._matrix import DistCsr, DistPattern, expect_matrix, ranks_of
 from ._plans import SddmmPlan, SpgemmPlan, SpmmPlan, pattern_of, plan_sddmm, plan_spgemm, plan_spmm
@@ -42,7 +42,8 @@ def spmm(
     ----------
     a : DistCsr, m × k
     b : array
-        The rows of B where this rank has columns of `a`, or with `transpose` rows; of the type of `a`.
+        The rows of B where this rank has columns of `a`, or with `transpose` rows; of the type of `a`, and on its GPU
+        if the values of `a` are on one.
     out : array, optional
         Where this rank's rows of the product are written: where it has rows of `a`, or with `transpose` columns.
     alpha, beta, transpose, semiring, deterministic
@@ -60,7 +61,7 @@ def spmm(
         transpose = _arguments.flag("transpose", transpose)
         semiring = _arguments.semiring(semiring)
         deterministic = _arguments.flag("deterministic", deterministic)
-    key = ("spmm", columns, dtype, transpose, semiring, deterministic)
+    key = ("spmm", columns, dtype, transpose, semiring, deterministic, _device.number(a.data))
     plan: SpmmPlan = cached(
         pattern,
         key,
@@ -110,7 +111,7 @@ def sddmm(
     Parameters
     ----------
     a : DistCsr or DistPattern, m × n
-        Its values are not read.
+        Its values are not read; where x is decides where this rank computes.
     x : array, rows of this rank × depth
     y : array, columns of this rank × depth
     out : array, nonzeros of this rank, optional
@@ -121,8 +122,9 @@ def sddmm(
     with pattern.ranks._preparing():
         if len(getattr(x, "shape", ())) != 2:
             raise ValueError("x: expected two dimensions")
-        depth, dtype = int(x.shape[1]), _families.dtype_name(x)
-    plan: SddmmPlan = cached(pattern, ("sddmm", depth, dtype), lambda: plan_sddmm(pattern, depth, dtype=dtype))
+        depth, dtype, device = int(x.shape[1]), _families.dtype_name(x), _device.number(x)
+    key = ("sddmm", depth, dtype, device)
+    plan: SddmmPlan = cached(pattern, key, lambda: plan_sddmm(pattern, depth, dtype=dtype, device=device))
     return plan.execute(x, y, out, alpha, beta)
 
 

@@ -1,8 +1,9 @@
 """Products over ranks for PyTorch, with gradients: for training on a graph of which every rank has some nodes.
 
-Operands are this rank's rows, as of :mod:`gustav.mpi`, and so are gradients. Forwards and backwards are collective: all
-ranks run the same model on their rows, and need gradients of the same operands. Parameters that every rank has get on
-each the gradient of its own rows, which the program sums, as ``python/examples/gcn_mpi.py`` does.
+Operands are this rank's rows, as of :mod:`gustav.mpi`, and so are gradients; a rank whose rows are on a GPU computes
+there. Forwards and backwards are collective: all ranks run the same model on their rows, and need gradients of the same
+operands. Parameters that every rank has get on each the gradient of its own rows, which the program sums, as
+``python/examples/gcn_mpi.py`` does.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from .. import _device
 from . import _arguments
 from ._matrix import DistPattern, expect_pattern, ranks_of
 from ._plans import plan_sddmm, plan_spmm
@@ -90,16 +92,17 @@ def _expect_tensors(**tensors: Any) -> None:
 
 
 def _product(pattern: DistPattern, values: Tensor, x: Tensor, transpose: bool) -> Tensor:
-    columns, dtype = x.shape[1], str(x.dtype).removeprefix("torch.")
-    key = ("spmm", columns, dtype, transpose, "plus_times", False)
-    plan = cached(pattern, key, lambda: plan_spmm(pattern, columns, dtype=dtype, transpose=transpose))
+    columns, dtype, device = x.shape[1], str(x.dtype).removeprefix("torch."), _device.number(x)
+    key = ("spmm", columns, dtype, transpose, "plus_times", False, device)
+    plan = cached(pattern, key, lambda: plan_spmm(pattern, columns, dtype=dtype, transpose=transpose, device=device))
     y: Tensor = plan.execute(values.detach(), x.detach())
     return y
 
 
 def _at_nonzeros(pattern: DistPattern, q: Tensor, k: Tensor) -> Tensor:
-    depth, dtype = q.shape[1], str(q.dtype).removeprefix("torch.")
-    plan = cached(pattern, ("sddmm", depth, dtype), lambda: plan_sddmm(pattern, depth, dtype=dtype))
+    depth, dtype, device = q.shape[1], str(q.dtype).removeprefix("torch."), _device.number(q)
+    key = ("sddmm", depth, dtype, device)
+    plan = cached(pattern, key, lambda: plan_sddmm(pattern, depth, dtype=dtype, device=device))
     values: Tensor = plan.execute(q.detach(), k.detach())
     return values
 

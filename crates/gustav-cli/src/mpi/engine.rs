@@ -9,7 +9,15 @@ use gustav_mpi::{
 
 use crate::failure::Result;
 
-/// Where a rank computes.
+/// Where a rank computes by itself.
+pub enum Place {
+    /// On its CPU.
+    Cpu(Device),
+    /// On its GPU.
+    Gpu(Gpu),
+}
+
+/// Where a rank computes a product with a dense matrix.
 pub enum Location {
     /// On its CPU.
     Cpu(Device),

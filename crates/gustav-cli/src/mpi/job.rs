@@ -7,7 +7,7 @@ use gustav::cuda::CudaDevice;
 use gustav::{Chooser, Error, Layout, Scalar};
 use gustav_mpi::{Device, DistDense, Gpu, Options, Partition, Ranks, Replicated};
 
-use super::engine::Location;
+use super::engine::{Location, Place};
 use super::{Copies, Ranked};
 use crate::args::{AlgorithmArg, Choice, Printing};
 use crate::failure::{ERROR, Failure, Outcome, Result};
@@ -124,20 +124,46 @@ impl Job {
         Ok(all.as_chunks().0.iter().map(number).collect())
     }
 
-    /// Where this rank computes an SpMM, and the number of its threads: as [`Job::device`], or on a GPU: `cuda:K`, or with
-    /// `cuda` one for each rank of a host, if it has as many. Collective.
+    /// Where this rank computes an SpMM, and the number of its threads: as [`Job::place`], or in a team. Collective.
     ///
     /// # Errors
     /// For options that products over ranks do not have.
     pub fn location(&self, choice: &Choice, ranked: Ranked) -> Result<(Location, usize)> {
+        let (place, threads) = self.place(choice, ranked)?;
+        let location = match (place, ranked.copies) {
+            (Place::Cpu(device), Some(Copies::Number(copies))) => {
+                Location::Team(Replicated::new(device, copies))
+            }
+            (Place::Cpu(device), Some(Copies::Automatic)) => {
+                Location::Team(Replicated::automatic(device))
+            }
+            (Place::Cpu(device), None) => Location::Cpu(device),
+            (Place::Gpu(gpu), _) => Location::Gpu(gpu),
+        };
+        Ok((location, threads))
+    }
+
+    /// As [`Job::place`], for products that have no teams. Collective.
+    ///
+    /// # Errors
+    /// For options that products over ranks do not have, and for copies.
+    pub fn place_alone(&self, choice: &Choice, ranked: Ranked) -> Result<(Place, usize)> {
+        let refused = ranked.copies.map(|_| {
+            Failure::Request("copies: they are of spmm and spmv, leave the option out".into())
+        });
+        self.together(refused.map_or(Ok(()), Err))?;
+        self.place(choice, ranked)
+    }
+
+    /// Where this rank computes, and the number of its threads: on its CPU, or on a GPU: `cuda:K`, or with `cuda` one for each
+    /// rank of a host, if it has as many. Collective.
+    ///
+    /// # Errors
+    /// For options that products over ranks do not have.
+    pub fn place(&self, choice: &Choice, ranked: Ranked) -> Result<(Place, usize)> {
         let Some(name) = choice.device.strip_prefix("cuda") else {
             let (device, threads) = self.device(choice, ranked)?;
-            let location = match ranked.copies {
-                Some(Copies::Number(copies)) => Location::Team(Replicated::new(device, copies)),
-                Some(Copies::Automatic) => Location::Team(Replicated::automatic(device)),
-                None => Location::Cpu(device),
-            };
-            return Ok((location, threads));
+            return Ok((Place::Cpu(device), threads));
         };
         let position = self.ranks.hosts()?.position(self.ranks.rank());
         let gpu = || {
@@ -165,21 +191,17 @@ impl Job {
             };
             Ok(gpu.communication(ranked.communication.unwrap_or_default()))
         };
-        Ok((Location::Gpu(self.together(gpu())?), 1))
+        Ok((Place::Gpu(self.together(gpu())?), 1))
     }
 
     /// The CPU with the chooser of `choice`, and the number of this rank's threads. Collective.
     ///
     /// # Errors
     /// For options that products over ranks do not have.
-    pub fn device(&self, choice: &Choice, ranked: Ranked) -> Result<(Device, usize)> {
+    fn device(&self, choice: &Choice, ranked: Ranked) -> Result<(Device, usize)> {
         let sharing = self.ranks_on_this_host()?;
         let device = || {
-            let cuda = choice.device.starts_with("cuda");
             let refused = match () {
-                () if cuda => {
-                    "device: ranks compute spmm and spmv on GPUs, and this on CPUs, use --device cpu"
-                }
                 () if choice.order.is_some() => "order: it is of GPUs, leave it out",
                 () if choice.algorithm == AlgorithmArg::All => {
                     "algorithm: all is not valid with --mpi, name one or leave it to auto"

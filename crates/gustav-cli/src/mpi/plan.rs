@@ -1,14 +1,14 @@
 //! `gustav plan --mpi`.
 
 use gustav::{Index, Operation, Problem};
-use gustav_mpi::{DistScalar, Explanation, SddmmPlan, SpgemmPlan};
+use gustav_mpi::{DistScalar, Explanation};
 use serde::Serialize;
 
 use super::engine::Engine;
 use super::job::{self, Job};
 use super::parts::read;
 use super::report::Sent;
-use super::{Ranked, spgemm};
+use super::{Ranked, sddmm, spgemm};
 use crate::args::{Choice, Printing, Types};
 use crate::failure::{Failure, Outcome, Result};
 use crate::measure;
@@ -94,7 +94,7 @@ fn explained<T: DistScalar, I: Index, O: Index>(
 ) -> Result<(Explanation, f64)> {
     let refine = |problem: Problem| args.choice.refine(problem).calls(args.calls);
     if args.operation == Operation::Spgemm {
-        let (device, _) = job.device(args.choice, args.ranked)?;
+        let (place, _) = job.place_alone(args.choice, args.ranked)?;
         let transpose = args.choice.transpose;
         let read =
             || Operands::<T, I, O>::choose(args.file, None, transpose, args.seed, job.printing);
@@ -102,8 +102,8 @@ fn explained<T: DistScalar, I: Index, O: Index>(
         let [a, b] = spgemm::operands(job, whole.as_ref())?;
         let problem = refine(a.pattern().spgemm(b.pattern()).problem);
         return measure::once(|| {
-            let plan = SpgemmPlan::<T, I, O>::new(a.pattern(), b.pattern(), &problem, &device)?;
-            Ok(plan.explain().clone())
+            let patterns = (a.pattern(), b.pattern());
+            Ok(spgemm::Engine::<T, I, O>::new(&place, patterns, &problem)?.explain().clone())
         });
     }
     let a = read::<T, I, O>(job, args.file, args.seed)?;
@@ -116,9 +116,9 @@ fn explained<T: DistScalar, I: Index, O: Index>(
             Ok(Engine::<T>::new(&location, pattern, &problem)?.explain().clone())
         }
         Operation::Sddmm => {
-            let (device, _) = job.device(args.choice, args.ranked)?;
+            let (place, _) = job.place_alone(args.choice, args.ranked)?;
             let problem = refine(pattern.sddmm(args.columns).problem);
-            Ok(SddmmPlan::<T>::new(pattern, &problem, &device)?.explain().clone())
+            Ok(sddmm::Engine::<T>::new(&place, pattern, &problem)?.explain().clone())
         }
         other => Err(Failure::Request(format!("operation: {other} is not computed over ranks"))),
     })

@@ -2,11 +2,16 @@
 
 use std::path::Path;
 
+use gustav::cuda::{CudaDevice, DeviceBuffer, DeviceDense};
 use gustav::io::WriteOptions;
-use gustav::{Csr, Dense, Index, Layout, Operation, Scale};
-use gustav_mpi::{DistScalar, SddmmCall, SddmmPlan};
+use gustav::{Csr, Dense, Index, Layout, Operation, Problem, Scale};
+use gustav_mpi::{
+    DistCsr, DistDense, DistPattern, DistScalar, Explanation, GpuSddmmCall, GpuSddmmPlan,
+    SddmmCall, SddmmPlan,
+};
 use gustav_testkit::oracle;
 
+use super::engine::Place;
 use super::job::{self, Job};
 use super::parts::{Operand, gather_csr, read};
 use super::report::{Finished, sample};
@@ -50,7 +55,7 @@ pub fn sddmm(args: &Sddmm<'_>) -> Result {
 
 fn multiply<T: DistScalar, I: Index, O: Index>(job: &Job, args: &Sddmm<'_>) -> Result {
     let Sddmm { options: Options { running, choice, .. }, layout, .. } = *args;
-    let (device, threads) = job.device(choice, args.options.ranked)?;
+    let (place, threads) = job.place_alone(choice, args.options.ranked)?;
     let a = read::<T, I, O>(job, args.file, running.seed)?;
     let pattern = a.pattern().clone();
     let (of_x, of_y) = (pattern.rows(), pattern.columns());
@@ -74,19 +79,15 @@ fn multiply<T: DistScalar, I: Index, O: Index>(job: &Job, args: &Sddmm<'_>) -> R
     let beta = job.together(factor("beta", args.beta, zero))?;
     let adds = beta != zero;
     let mut out = a.clone();
-    let (mut plan, plan_ms) =
-        measure::once(|| Ok(SddmmPlan::<T>::new(&pattern, &problem, &device)?))?;
+    let (mut plan, plan_ms) = measure::once(|| Engine::<T>::new(&place, &pattern, &problem))?;
     // β = 0 must not read them.
     out.values_mut().fill(T::from_f64(f64::NAN));
+    job.together(plan.upload(&a, (&x, &y), &out))?;
+    let scale = Scale::new().alpha(alpha).beta(beta);
     let timing = job.repeat(running.repeat, &mut || {
-        let values = out.values_mut();
-        if adds {
-            values.copy_from_slice(a.values().as_slice());
-        }
-        let factors = args.factors.then(|| a.values());
-        let call = SddmmCall { scale: Scale::new().alpha(alpha).beta(beta), factors };
-        Ok(plan.execute(&x, &y, values, call)?)
+        plan.execute(&a, (&x, &y), &mut out, (scale, adds, args.factors))
     })?;
+    job.together(plan.download(&mut out))?;
     let sample = sample(job, out.values().as_slice())?;
 
     let gathered = match running.verify || running.output.is_some() {
@@ -136,4 +137,120 @@ fn multiply<T: DistScalar, I: Index, O: Index>(job: &Job, args: &Sddmm<'_>) -> R
         verdict,
     };
     finished.print(job)
+}
+
+/// A plan, and on a GPU the operands there.
+pub enum Engine<T: DistScalar> {
+    /// On the CPU.
+    Cpu(Box<SddmmPlan<T>>),
+    /// On a GPU.
+    Gpu(Box<OnGpu<T>>),
+}
+
+/// A plan with the operands on its GPU.
+pub struct OnGpu<T: DistScalar> {
+    plan: GpuSddmmPlan<T>,
+    device: CudaDevice,
+    operands: Option<Operands<T>>,
+}
+
+struct Operands<T: DistScalar> {
+    x: DeviceDense<T>,
+    y: DeviceDense<T>,
+    of_a: DeviceBuffer<T>,
+    values: DeviceBuffer<T>,
+}
+
+impl<T: DistScalar> Engine<T> {
+    /// Plans `problem`. Collective.
+    ///
+    /// # Errors
+    /// Those of the plan, on every rank.
+    pub fn new<I: Index, O: Index>(
+        place: &Place,
+        pattern: &DistPattern<I, O>,
+        problem: &Problem,
+    ) -> Result<Self> {
+        Ok(match place {
+            Place::Cpu(device) => Engine::Cpu(Box::new(SddmmPlan::new(pattern, problem, device)?)),
+            Place::Gpu(gpu) => {
+                let plan = GpuSddmmPlan::new(pattern, problem, gpu)?;
+                let device = gpu.device().clone();
+                Engine::Gpu(Box::new(OnGpu { plan, device, operands: None }))
+            }
+        })
+    }
+
+    /// What the plan says of itself.
+    pub fn explain(&self) -> &Explanation {
+        match self {
+            Engine::Cpu(plan) => plan.explain(),
+            Engine::Gpu(on) => on.plan.explain(),
+        }
+    }
+
+    /// Copies the operands to the GPU, where there is one.
+    fn upload<I: Index, O: Index>(
+        &mut self,
+        a: &DistCsr<T, I, O>,
+        (x, y): (&DistDense<T>, &DistDense<T>),
+        out: &DistCsr<T, I, O>,
+    ) -> Result<()> {
+        let Engine::Gpu(on) = self else { return Ok(()) };
+        let to = &on.device;
+        let values = |of: &DistCsr<T, I, O>| {
+            DeviceBuffer::from_slice(to, of.values().as_slice(), "values on the device")
+        };
+        on.operands = Some(Operands {
+            x: DeviceDense::upload(to, &x.local().view())?,
+            y: DeviceDense::upload(to, &y.local().view())?,
+            of_a: values(a)?,
+            values: values(out)?,
+        });
+        Ok(())
+    }
+
+    /// Multiplies: on the CPU into `out`, on a GPU into the values there, to which those of A are added, and by which they are
+    /// multiplied, if so. Collective.
+    fn execute<I: Index, O: Index>(
+        &mut self,
+        a: &DistCsr<T, I, O>,
+        (x, y): (&DistDense<T>, &DistDense<T>),
+        out: &mut DistCsr<T, I, O>,
+        (scale, adds, multiplies): (Scale<T::Accum>, bool, bool),
+    ) -> Result<()> {
+        match self {
+            Engine::Cpu(plan) => {
+                let values = out.values_mut();
+                if adds {
+                    values.copy_from_slice(a.values().as_slice());
+                }
+                let factors = multiplies.then(|| a.values());
+                Ok(plan.execute(x, y, values, SddmmCall { scale, factors })?)
+            }
+            Engine::Gpu(on) => {
+                let OnGpu { plan, operands: Some(operands), device } = &mut **on else {
+                    return Ok(());
+                };
+                let Operands { x, y, of_a, values } = operands;
+                if adds {
+                    let copied = values.copy_from(of_a, device.stream());
+                    a.pattern().ranks().together(copied)?;
+                }
+                let factors = multiplies.then(|| (&*of_a).into());
+                Ok(plan.execute(x, y, values, GpuSddmmCall { scale, factors })?)
+            }
+        }
+    }
+
+    /// Copies the values from the GPU to `out`, where there is one.
+    fn download<I: Index, O: Index>(&self, out: &mut DistCsr<T, I, O>) -> Result<()> {
+        match self {
+            Engine::Gpu(on) => match &on.operands {
+                Some(operands) => Ok(operands.values.read(out.values_mut())?),
+                None => Ok(()),
+            },
+            Engine::Cpu(_) => Ok(()),
+        }
+    }
 }

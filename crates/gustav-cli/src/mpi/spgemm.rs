@@ -1,10 +1,15 @@
 //! `gustav spgemm --mpi`.
 
+use gustav::cuda::{CudaDevice, DeviceBuffer};
 use gustav::io::WriteOptions;
-use gustav::{Csr, Index};
-use gustav_mpi::{DistCsr, DistScalar, Partition, SpgemmPlan};
+use gustav::{Csr, Index, Problem};
+use gustav_mpi::{
+    DistCsr, DistDeviceCsr, DistPattern, DistScalar, Explanation, GpuSpgemmPlan, Partition,
+    SpgemmPlan,
+};
 use gustav_testkit::oracle;
 
+use super::engine::Place;
 use super::job::{self, Job};
 use super::parts::{gather_csr, scatter};
 use super::report::{Finished, sample};
@@ -66,7 +71,7 @@ pub fn operands<T: DistScalar, I: Index, O: Index>(
 
 fn multiply<T: DistScalar, I: Index, O: Index>(job: &Job, args: &Spgemm<'_>) -> Result {
     let Spgemm { options: Options { running, choice, .. }, .. } = *args;
-    let (device, threads) = job.device(choice, args.options.ranked)?;
+    let (place, threads) = job.place_alone(choice, args.options.ranked)?;
     let read = || {
         let (seed, transpose) = (running.seed, choice.transpose);
         Operands::<T, I, O>::choose(args.file, args.right, transpose, seed, job.printing)
@@ -81,18 +86,18 @@ fn multiply<T: DistScalar, I: Index, O: Index>(job: &Job, args: &Spgemm<'_>) -> 
     let problem = choice.refine(request).sorted(args.sorted);
     let alpha = job.together(factor("alpha", running.alpha.as_ref(), problem.semiring.one()))?;
     let (patterns, mut product) = ((a.pattern(), b.pattern()), None);
-    let (mut plan, plan_ms) = measure::once(|| {
-        Ok(SpgemmPlan::<T, I, O>::new(patterns.0, patterns.1, &problem, &device)?)
-    })?;
+    let (mut plan, plan_ms) = measure::once(|| Engine::<T, I, O>::new(&place, patterns, &problem))?;
+    job.together(plan.upload(&a, &b))?;
     let timing = job.repeat(running.repeat, &mut || {
         // Free the previous product first.
         product = None;
-        product = Some(plan.execute(&a, &b, Some(alpha))?);
+        product = plan.execute((&a, &b), alpha)?;
         Ok(())
     })?;
     let Some(c) = product else {
         return Err(Failure::Request("no product was computed".into()));
     };
+    let c = c.on_host(job)?;
     let sample = sample(job, c.values().as_slice())?;
 
     let gathered = match running.verify || running.output.is_some() {
@@ -130,4 +135,92 @@ fn multiply<T: DistScalar, I: Index, O: Index>(job: &Job, args: &Spgemm<'_>) -> 
         verdict,
     };
     finished.print(job)
+}
+
+/// A plan, and on a GPU the values there.
+pub enum Engine<T: DistScalar, I: Index, O: Index> {
+    /// On the CPU.
+    Cpu(Box<SpgemmPlan<T, I, O>>),
+    /// On a GPU.
+    Gpu(Box<OnGpu<T, I, O>>),
+}
+
+/// A plan with the values of A and of B on its GPU.
+pub struct OnGpu<T: DistScalar, I: Index, O: Index> {
+    plan: GpuSpgemmPlan<T, I, O>,
+    device: CudaDevice,
+    values: Option<[DeviceBuffer<T>; 2]>,
+}
+
+/// C, where it was computed.
+enum Product<T: DistScalar, I: Index, O: Index> {
+    Host(DistCsr<T, I, O>),
+    Gpu(DistDeviceCsr<T, I, O>),
+}
+
+impl<T: DistScalar, I: Index, O: Index> Product<T, I, O> {
+    /// The matrix in host memory. Collective.
+    fn on_host(self, job: &Job) -> Result<DistCsr<T, I, O>> {
+        match self {
+            Product::Host(c) => Ok(c),
+            Product::Gpu(c) => {
+                let local = job.together(c.local().download().map_err(Failure::from))?;
+                Ok(DistCsr::new(&job.ranks, c.columns(), local)?)
+            }
+        }
+    }
+}
+
+impl<T: DistScalar, I: Index, O: Index> Engine<T, I, O> {
+    /// Plans `problem` for A and B. Collective.
+    ///
+    /// # Errors
+    /// Those of the plan, on every rank.
+    pub fn new(
+        place: &Place,
+        (a, b): (&DistPattern<I, O>, &DistPattern<I, O>),
+        problem: &Problem,
+    ) -> Result<Self> {
+        Ok(match place {
+            Place::Cpu(device) => Engine::Cpu(Box::new(SpgemmPlan::new(a, b, problem, device)?)),
+            Place::Gpu(gpu) => {
+                let plan = GpuSpgemmPlan::new(a, b, problem, gpu)?;
+                let device = gpu.device().clone();
+                Engine::Gpu(Box::new(OnGpu { plan, device, values: None }))
+            }
+        })
+    }
+
+    /// What the plan says of itself.
+    pub fn explain(&self) -> &Explanation {
+        match self {
+            Engine::Cpu(plan) => plan.explain(),
+            Engine::Gpu(on) => on.plan.explain(),
+        }
+    }
+
+    /// Copies the values to the GPU, where there is one.
+    fn upload(&mut self, a: &DistCsr<T, I, O>, b: &DistCsr<T, I, O>) -> Result<()> {
+        let Engine::Gpu(on) = self else { return Ok(()) };
+        let values = |of: &DistCsr<T, I, O>| {
+            DeviceBuffer::from_slice(&on.device, of.values().as_slice(), "values on the device")
+        };
+        on.values = Some([values(a)?, values(b)?]);
+        Ok(())
+    }
+
+    /// The product; none of values that were not uploaded. Collective.
+    fn execute(
+        &mut self,
+        (a, b): (&DistCsr<T, I, O>, &DistCsr<T, I, O>),
+        alpha: T::Accum,
+    ) -> Result<Option<Product<T, I, O>>> {
+        Ok(match self {
+            Engine::Cpu(plan) => Some(Product::Host(plan.execute(a, b, Some(alpha))?)),
+            Engine::Gpu(on) => match &on.values {
+                Some([a, b]) => Some(Product::Gpu(on.plan.execute(a, b, Some(alpha))?)),
+                None => None,
+            },
+        })
+    }
 }

@@ -115,11 +115,16 @@ fn teams_of_ranks_multiply() {
 #[ignore = "needs mpiexec, as of pip install mpich"]
 fn a_missing_gpu_is_one_line() {
     let folder = Folder::new();
-    let line = "-n 2 gustav spmm gen:rmat:8,6 --columns 9 --mpi --device cuda:1048576";
-    let missing = error(&folder, line);
-    assert!(missing.contains("no device"), "{missing}");
-    let line = "-n 2 gustav sddmm gen:rmat:8,6 --depth 9 --mpi --device cuda:0";
-    assert!(error(&folder, line).contains("use --device cpu"));
+    for line in [
+        "spmm gen:rmat:8,6 --columns 9",
+        "sddmm gen:rmat:8,6 --depth 9",
+        "spgemm gen:rmat:8,6",
+        "plan gen:rmat:8,6 --columns 9 --operation sddmm",
+    ] {
+        let line = format!("-n 2 gustav {line} --mpi --device cuda:1048576");
+        let missing = error(&folder, &line);
+        assert!(missing.contains("no device"), "{line}: {missing}");
+    }
 }
 
 #[test]
@@ -167,6 +172,8 @@ fn errors_are_printed_once_and_nobody_waits() {
         ("-n 2 gustav spmm a.mtx --columns 4 --mpi --reduce max", "nearest that works"),
         ("-n 2 gustav spmm a.mtx --b a.mtx --mpi", "a.mtx"),
         ("-n 2 gustav spgemm a.mtx --mask a.mtx --mpi", "mask"),
+        ("-n 2 gustav sddmm a.mtx --depth 4 --mpi --copies 2", "copies: they are of spmm"),
+        ("-n 2 gustav spgemm a.mtx --mpi --device cuda:0 --threads 2", "threads: ranks with GPUs"),
         ("-n 2 gustav spmv a.mtx --mpi -o nowhere/y.npy", "nowhere"),
         (
             "-n 1 gustav spmm a.mtx --columns 4 --mpi : -n 1 gustav spmm a.mtx --columns 5 --mpi",

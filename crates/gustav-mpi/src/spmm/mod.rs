@@ -17,6 +17,7 @@ use crate::block_description::{RemoteBlock, describe};
 use crate::blocks::Blocks;
 use crate::device::{arguments, supports};
 use crate::exchange::{Exchange, all_to_all};
+use crate::gpu::chunks;
 use crate::local::{DistScalar, Product, is_widened, local_rows};
 use crate::ranks::Arguments;
 use crate::routes::Routes;
@@ -24,11 +25,8 @@ use crate::volume::oblivious;
 use crate::{Device, DistPattern, Explanation, ProductShape, Ranks, Volume};
 use build::Builder;
 pub use copies::{Copies, CopiesCandidate, Replicated, ReplicatedSpmmPlan};
-pub use gpu::{Gpu, GpuSpmmPlan};
+pub use gpu::GpuSpmmPlan;
 use rows::WholeRows;
-
-// Bytes of a chunk of a message where a rank has a GPU: chunks are copied from and to it while others are sent.
-const CHUNK: usize = 1 << 22;
 
 /// A plan for sparse × dense products with one pattern over ranks, made by `pattern.spmm(columns).plan(&device)`.
 ///
@@ -280,22 +278,7 @@ impl Described {
                 Routes::by_host(ranks, hosts, &remote.iter().map(columns).collect::<Vec<_>>())?
             }
         };
-        let mut largest = [u64::from(on_gpu)];
-        ranks.communicator().all_reduce_max(&mut largest)?;
-        let any_gpu = largest[0] > 0;
-        let limit = match any_gpu {
-            false => usize::MAX,
-            // Whole values of every type.
-            true => CHUNK.min(ranks.communicator().message_limit()) / 8 * 8,
-        };
-        if limit == 0 {
-            return Err(Error::Unsupported {
-                problem: problem.to_string(),
-                backend: "products over ranks with GPUs".into(),
-                reason: "messages of the communicator are too short for a value".into(),
-                nearest: "one whose messages have 8 bytes".into(),
-            });
-        }
+        let (any_gpu, limit) = chunks(ranks, on_gpu, &problem)?;
         Ok(Described { number, problem, shape, blocks, remote, routes, any_gpu, limit })
     }
 
@@ -354,10 +337,21 @@ impl<T: DistScalar> SpmmPlan<T> {
         c: impl Into<DenseViewMut<'v, T>>,
         scale: impl Into<Scale<T::Accum>>,
     ) -> Result<()> {
-        let (values, b, mut c) = (values.into(), b.into(), c.into());
         let ranks = self.ranks.clone();
         let _lock = ranks.lock();
-        let factors = scale.into().over(self.problem.semiring);
+        self.execute_locked(values.into(), b.into(), c.into(), scale.into())
+    }
+
+    /// The same, where the caller keeps other threads of this rank from communicating.
+    fn execute_locked(
+        &mut self,
+        values: Values<'_, T>,
+        b: DenseView<'_, T>,
+        mut c: DenseViewMut<'_, T>,
+        scale: Scale<T::Accum>,
+    ) -> Result<()> {
+        let ranks = self.ranks.clone();
+        let factors = scale.over(self.problem.semiring);
         let ready = self.prepare(values, &b, &mut c, factors.0);
         let (key, arguments) = call(&self.problem, self.number, factors);
         let (values, b, mut c) = ranks.agree(&key, arguments, ready)?;

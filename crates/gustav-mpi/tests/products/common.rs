@@ -202,10 +202,14 @@ pub fn joined<T: Scalar, I: Index, O: Index>(
     Csr::new(offsets.len() - 1, ncols, offsets, indices, values)
 }
 
+/// Called before a rank communicates, and told whether it sends a message.
+type OnCall = Box<dyn Fn(bool) + Send + Sync>;
+
 /// Ranks whose messages are counted.
 pub struct Counting {
     ranks: Ranks,
     sent: Arc<Sent>,
+    on_call: OnCall,
 }
 
 /// What was sent of products.
@@ -224,8 +228,16 @@ impl Sent {
 
 impl Counting {
     pub fn over(ranks: Ranks) -> (Ranks, Arc<Sent>) {
-        let sent = Arc::new(Sent::default());
-        (Ranks::new(Counting { ranks, sent: sent.clone() }), sent)
+        Self::watched(ranks, |_| ())
+    }
+
+    /// The same, with a function that is called before every reduction and message of a product.
+    pub fn watched(
+        ranks: Ranks,
+        on_call: impl Fn(bool) + Send + Sync + 'static,
+    ) -> (Ranks, Arc<Sent>) {
+        let (sent, on_call) = (Arc::new(Sent::default()), Box::new(on_call));
+        (Ranks::new(Counting { ranks, sent: sent.clone(), on_call }), sent)
     }
 
     fn inner(&self) -> &dyn Communicator {
@@ -251,6 +263,7 @@ unsafe impl Communicator for Counting {
         self.inner().message_limit()
     }
     fn all_reduce_max(&self, numbers: &mut [u64]) -> Result<()> {
+        (self.on_call)(false);
         self.inner().all_reduce_max(numbers)
     }
     fn all_gather(&self, mine: &[u8], all: &mut [u8]) -> Result<()> {
@@ -264,6 +277,7 @@ unsafe impl Communicator for Counting {
     }
     unsafe fn start_send(&self, bytes: *const [u8], peer: usize, tag: Tag) -> Result<Request> {
         if tag != Tag::Plan {
+            (self.on_call)(true);
             self.sent.bytes.fetch_add(bytes.len() as u64, Ordering::Relaxed);
             self.sent.messages.fetch_add(1, Ordering::Relaxed);
         }

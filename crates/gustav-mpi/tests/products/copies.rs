@@ -1,5 +1,10 @@
 //! SpMM by teams of ranks.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, mpsc};
+use std::thread::ThreadId;
+use std::time::Duration;
+
 use gustav_core::{Csr, Dense, Error, Index, Layout, Result, Scale, Semiring};
 use gustav_mpi::{
     Communication, DistScalar, Partition, Ranks, Replicated, ReplicatedSpmmPlan, SpmmPlan,
@@ -125,7 +130,7 @@ fn copies_are_chosen_by_bytes_and_memory() {
     let a = Csr::<f32>::new(rows, rows, offsets, indices, values).unwrap();
     let b = Dense::from_fn(rows, n, Layout::RowMajor, |i, j| ((i * 3 + j) % 5) as f32).unwrap();
     let even = Partition::even(rows, ranks);
-    // Bytes of sums are counted in full; a limit of one rank alone decides for all.
+    // A rank's sums alone need more than 10,000 bytes; that one rank lacks them decides for all.
     for (limit, expected) in [(None, 2), (Some(10_000), 1)] {
         let chosen = all_ok(on_ranks(Ranks::in_process(ranks), |ranks| {
             let (rank, (ranks, sent)) = (ranks.rank(), Counting::over(ranks));
@@ -142,7 +147,8 @@ fn copies_are_chosen_by_bytes_and_memory() {
             let explained = plan.explain();
             let copies = explained.copies.clone().expect("a choice");
             let candidate = copies.candidates.iter().find(|k| k.copies == copies.chosen);
-            assert_eq!(candidate.expect("the choice").sent_bytes, explained.volume.bytes());
+            let sent_bytes = candidate.expect("the choice").sent_bytes;
+            assert_eq!(sent_bytes, Some(explained.volume.bytes()));
             let mine = explained.volume.ranks[rank].sent_bytes;
             assert_eq!(sent.products()[0] - before[0], mine);
             let words = format!("copies     {}, which sends the fewest bytes", copies.chosen);
@@ -152,8 +158,10 @@ fn copies_are_chosen_by_bytes_and_memory() {
         .expect("plans");
         let (copies, _) = &chosen[0];
         assert_eq!(copies.chosen, expected, "{copies}");
-        let fits = |c: usize| copies.candidates.iter().find(|k| k.copies == c).unwrap().fits;
-        assert_eq!((fits(1), fits(2)), (true, limit.is_none()), "{copies}");
+        let of = |c: usize| copies.candidates.iter().find(|k| k.copies == c).unwrap();
+        assert_eq!((of(1).fits, of(2).fits), (true, limit.is_none()), "{copies}");
+        // What does not fit is not made to count its bytes.
+        assert_eq!(of(2).sent_bytes.is_some(), limit.is_none(), "{copies}");
         assert_eq!(copies.to_string().contains("that a rank does not have"), limit.is_some());
         assert!(chosen.iter().all(|(other, _)| other == copies));
         // Small integers: sums are exact.
@@ -180,5 +188,118 @@ fn copies_that_do_not_divide_the_ranks_are_refused() {
         plan.map(|_| ())
     }) {
         assert!(matches!(found, Err(Error::Argument { name: "copies", .. })), "{found:?}");
+    }
+}
+
+/// Ranks that give other arguments get an error that names the rank, also where bytes are counted before a plan is made.
+#[test]
+fn ranks_that_differ_choose_no_number_of_copies() {
+    #[derive(Clone, Copy, Debug)]
+    enum Differs {
+        Type,
+        Transposed,
+        Semiring,
+        Columns,
+        Copies,
+    }
+    let a = Csr::<f32>::new(4, 4, vec![0, 1, 2, 3, 4], vec![3, 2, 1, 0], vec![1.0; 4]).unwrap();
+    let even = Partition::even(4, 4);
+    let expected = [
+        (Differs::Type, "type of values"),
+        (Differs::Transposed, "transposed A"),
+        (Differs::Semiring, "semiring"),
+        (Differs::Columns, "columns of the dense matrix"),
+        (Differs::Copies, "copies"),
+    ];
+    for (differs, argument) in expected {
+        let found = on_ranks(Ranks::in_process(4), |ranks| -> Result<()> {
+            let (pattern, _) = pattern_of(&ranks, &a.view(), (&even, &even))?;
+            let device = Replicated::automatic(gustav_mpi::Device::default());
+            let request = pattern.spmm(2);
+            if ranks.rank() != 2 {
+                let plan: Result<ReplicatedSpmmPlan<f32>> = request.plan(&device);
+                return plan.map(drop);
+            }
+            let request = match differs {
+                Differs::Type => {
+                    let plan: Result<ReplicatedSpmmPlan<f64>> = request.plan(&device);
+                    return plan.map(drop);
+                }
+                Differs::Transposed => request.transpose(true),
+                Differs::Semiring => request.semiring(Semiring::MaxTimes),
+                Differs::Columns => pattern.spmm(3),
+                Differs::Copies => {
+                    let device = Replicated::new(gustav_mpi::Device::default(), 2);
+                    let plan: Result<ReplicatedSpmmPlan<f32>> = request.plan(&device);
+                    return plan.map(drop);
+                }
+            };
+            let plan: Result<ReplicatedSpmmPlan<f32>> = request.plan(&device);
+            plan.map(drop)
+        });
+        for found in found {
+            let Err(Error::RanksDiffer { what, rank: 2, .. }) = &found else {
+                panic!("{differs:?}: {found:?}");
+            };
+            assert_eq!(what, argument);
+        }
+    }
+}
+
+/// A second thread of a rank waits until an execution is done, also while it sends values and sums within a team.
+#[test]
+fn an_execution_of_a_team_keeps_other_threads_from_communicating() {
+    let a = Csr::<f32>::new(4, 4, vec![0, 4, 8, 12, 16], [0, 1, 2, 3].repeat(4), vec![1.0; 16]);
+    let (a, even) = (a.unwrap(), Partition::even(4, 4));
+    let results = on_ranks(Ranks::in_process(4), |ranks| -> Result<_> {
+        // The first message of the plan waits for a call of the other thread, which should not come.
+        let ((begin, begun), (enter, entered)) = (mpsc::channel(), mpsc::channel());
+        let (team, other): (OnceLock<ThreadId>, OnceLock<ThreadId>) = Default::default();
+        let threads = Arc::new((team, other));
+        let (waiting, watched) = (Mutex::new(Some((begin, entered))), threads.clone());
+        let disturbed = Arc::new(AtomicBool::new(false));
+        let found = disturbed.clone();
+        let on_call = move |sends: bool| {
+            let this = Some(std::thread::current().id());
+            if this == watched.1.get().copied() {
+                // Nobody listens once the first message is sent.
+                let _ = enter.send(());
+            }
+            if sends
+                && this == watched.0.get().copied()
+                && let Some((begin, entered)) = waiting.lock().unwrap().take()
+            {
+                begin.send(()).unwrap();
+                let call = entered.recv_timeout(Duration::from_millis(300));
+                found.store(call.is_ok(), Ordering::Relaxed);
+            }
+        };
+        let (ranks, _) = Counting::watched(ranks, on_call);
+        let (pattern, values) = pattern_of(&ranks, &a.view(), (&even, &even))?;
+        let device = gustav_mpi::Device::default();
+        let mut of_team: ReplicatedSpmmPlan<f32> =
+            pattern.spmm(2).plan(&Replicated::new(device.clone(), 2))?;
+        let mut alone: SpmmPlan<f32> = pattern.spmm(2).plan(&device)?;
+        let b = Dense::from_fn(1, 2, Layout::RowMajor, |_, j| j as f32 + 1.0)?;
+        let mut c = [(); 2].map(|()| Dense::zeros(1, 2, Layout::RowMajor).unwrap());
+        let [first, second] = &mut c;
+        std::thread::scope(|scope| {
+            let of_team = scope.spawn(|| {
+                threads.0.set(std::thread::current().id()).unwrap();
+                of_team.execute(&values, &b, first, ())
+            });
+            let (identity, values, b) = (&threads.1, &values, &b);
+            let alone = scope.spawn(move || {
+                identity.set(std::thread::current().id()).unwrap();
+                begun.recv().expect("the first message");
+                alone.execute(values, b, second, ())
+            });
+            of_team.join().expect("no panic").and(alone.join().expect("no panic"))
+        })?;
+        Ok((disturbed.load(Ordering::Relaxed), c.map(|c| c.data().to_vec())))
+    });
+    for (disturbed, c) in all_ok(results).expect("products") {
+        assert!(!disturbed, "the other thread communicated during the execution");
+        assert_eq!(c, [[4.0, 8.0], [4.0, 8.0]]);
     }
 }

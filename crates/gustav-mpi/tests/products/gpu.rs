@@ -1,11 +1,16 @@
-//! SpMM and SpMV over ranks that share a GPU.
+//! Products over ranks that share a GPU.
 
 use gustav_core::{Csr, Dense, Error, Index, Layout, Result, Scalar, Scale, Semiring, f16};
 use gustav_cuda::{Device, DeviceBuffer, DeviceDense};
-use gustav_mpi::{Communication, DistScalar, Gpu, GpuSpmmPlan, Partition, SpmmPlan};
-use gustav_testkit::battery::{Settings, SpmmCase, check_spmm_over};
+use gustav_mpi::{
+    Communication, DistPattern, DistScalar, Gpu, GpuSddmmCall, GpuSddmmPlan, GpuSpgemmPlan,
+    GpuSpmmPlan, Partition, SddmmCall, SddmmPlan, SpgemmPlan, SpmmPlan,
+};
+use gustav_testkit::battery::{
+    SddmmCase, Settings, SpgemmCase, SpmmCase, check_sddmm, check_spgemm_over, check_spmm_over,
+};
 
-use crate::common::{Rows, Spread, Spreads, all_ok, on_ranks, pattern_of};
+use crate::common::{Rows, Spread, Spreads, all_ok, joined, on_ranks, pattern_of, rows_of};
 
 /// The first GPU.
 fn device() -> Result<Device> {
@@ -142,4 +147,164 @@ fn errors_of_a_rank_with_a_gpu_reach_all() {
         Ok([right, matches!(scaled, Err(Error::Unsupported { .. }))])
     });
     assert_eq!(all_ok(found).expect("plans"), [[true; 2]; 2]);
+}
+
+/// The values of `case` over ranks, of which with `mixed` every second one computes on its CPU.
+fn sample<T: DistScalar, I: Index, O: Index>(
+    case: SddmmCase<'_, T, I, O>,
+    mixed: bool,
+    spread: Spread,
+) -> Result<()> {
+    let SddmmCase { pattern, x, y, alpha, beta, factors, values, .. } = case;
+    let (rows, columns) = (spread.partition(pattern.nrows()), spread.partition(pattern.ncols()));
+    let before = values.to_vec();
+    let all = pattern.with_values(&before)?;
+    let scale = Scale::new().alpha(alpha).beta(beta);
+    let parts = all_ok(on_ranks(spread.in_process(64), |ranks| -> Result<_> {
+        let rank = ranks.rank();
+        let (local, mut values) = rows_of(&all, &rows, rank)?;
+        let factors =
+            factors.map(|f| rows_of(&pattern.with_values(f)?, &rows, rank)).transpose()?;
+        let a = DistPattern::new(&ranks, &columns, local)?;
+        let (x, y) = (Rows::of(&x, &rows, rank), Rows::of(&y, &columns, rank));
+        let layouts = (x.view().layout(), y.view().layout());
+        let request = a.sddmm(x.view().ncols()).layouts(layouts.0, layouts.1);
+        let first = values.clone();
+        if mixed && rank % 2 == 1 {
+            let mut plan: SddmmPlan<T> = request.plan(&spread.device())?;
+            for _ in 0..2 {
+                values.clone_from(&first);
+                let factors = factors.as_ref().map(|(_, f)| f.into());
+                plan.execute(x.view(), y.view(), &mut values, SddmmCall { scale, factors })?;
+            }
+            return Ok(values);
+        }
+        let device = device()?;
+        let mut plan: GpuSddmmPlan<T> = request.plan(&Gpu::new(device.clone()))?;
+        let x = DeviceDense::upload(&device, &x.view())?;
+        let y = DeviceDense::upload(&device, &y.view())?;
+        let factors =
+            factors.map(|(_, f)| DeviceBuffer::from_slice(&device, &f, "factors")).transpose()?;
+        let mut found = DeviceBuffer::from_slice(&device, &first, "values")?;
+        // A second execution finds what the first left.
+        for _ in 0..2 {
+            found.write(&first)?;
+            let factors = factors.as_ref().map(Into::into);
+            plan.execute(&x, &y, &mut found, GpuSddmmCall { scale, factors })?;
+        }
+        found.read(&mut values)?;
+        Ok(values)
+    }))?;
+    values.copy_from_slice(&parts.concat());
+    Ok(())
+}
+
+fn battery_of_sddmm<T: DistScalar, I: Index, O: Index>() {
+    let (mut spreads, mut number) = (Spreads::default(), 0);
+    check_sddmm::<T, I, O>(&Settings::default(), |case| {
+        number += 1;
+        sample(case, number % 3 == 0, spreads.next())
+    });
+}
+
+#[test]
+#[ignore = "needs a CUDA device"]
+fn sddmm_on_a_shared_gpu() {
+    battery_of_sddmm::<f32, u32, u32>();
+    battery_of_sddmm::<f64, u64, u64>();
+}
+
+#[test]
+#[ignore = "needs a CUDA device"]
+fn sddmm_of_sixteen_bits_on_a_shared_gpu() {
+    battery_of_sddmm::<f16, u32, u64>();
+}
+
+/// The product of `case` over ranks, of which with `mixed` every second one computes on its CPU.
+fn multiply_sparse<T: DistScalar, I: Index, O: Index>(
+    case: &SpgemmCase<'_, T, I, O>,
+    semiring: Semiring,
+    mixed: bool,
+    spread: Spread,
+) -> Result<Csr<T, I, O>> {
+    let rows = spread.partition(case.a.nrows());
+    let inner = spread.partition(case.b.nrows());
+    let columns = spread.partition(case.b.ncols());
+    let parts = all_ok(on_ranks(spread.in_process(64), |ranks| -> Result<_> {
+        let (a, of_a) = pattern_of(&ranks, &case.a, (&rows, &inner))?;
+        let (b, of_b) = pattern_of(&ranks, &case.b, (&inner, &columns))?;
+        let request = a.spgemm(&b).semiring(semiring).sorted(case.sorted);
+        if mixed && ranks.rank() % 2 == 1 {
+            let mut plan: SpgemmPlan<T, I, O> = request.plan(&spread.device())?;
+            plan.execute(&of_a, &of_b, None)?;
+            return Ok(plan.execute(&of_a, &of_b, None)?.local().clone());
+        }
+        let device = device()?;
+        let mut plan: GpuSpgemmPlan<T, I, O> = request.plan(&Gpu::new(device.clone()))?;
+        let of_a = DeviceBuffer::from_slice(&device, &of_a, "values of A")?;
+        let of_b = DeviceBuffer::from_slice(&device, &of_b, "values of B")?;
+        let first = plan.execute(&of_a, &of_b, None)?;
+        let second = plan.execute(&of_a, &of_b, None)?;
+        assert_eq!(first.nnz(), second.nnz());
+        assert_eq!((second.rows(), second.columns()), (&rows, &columns));
+        second.local().download()
+    }))?;
+    joined(&parts, case.b.ncols())
+}
+
+fn battery_of_spgemm<T: DistScalar, I: Index, O: Index>(semiring: Semiring) {
+    let (mut spreads, mut number) = (Spreads::default(), 0);
+    check_spgemm_over::<T, I, O>(semiring, &Settings::default(), |case| {
+        number += 1;
+        multiply_sparse(&case, semiring, number % 3 == 0, spreads.next())
+    });
+}
+
+#[test]
+#[ignore = "needs a CUDA device"]
+fn spgemm_on_a_shared_gpu() {
+    battery_of_spgemm::<f32, u32, u32>(Semiring::PlusTimes);
+    battery_of_spgemm::<f64, u64, u64>(Semiring::PlusTimes);
+}
+
+#[test]
+#[ignore = "needs a CUDA device"]
+fn spgemm_of_a_semiring_on_a_shared_gpu() {
+    battery_of_spgemm::<f32, u32, u64>(Semiring::MinPlus);
+}
+
+/// Values of another number on one rank are an error on every rank, and the next execution is right.
+#[test]
+#[ignore = "needs a CUDA device"]
+fn wrong_values_of_a_rank_with_a_gpu_reach_all() {
+    let a = Csr::<f32>::new(4, 4, vec![0, 1, 2, 3, 4], vec![3, 2, 1, 0], vec![2.0; 4]).unwrap();
+    let rows = Partition::even(4, 2);
+    let spread = Spread { ranks: 2, kind: 0, on_host: 1, communication: Communication::RowsOfB };
+    let found = on_ranks(spread.in_process(usize::MAX), |ranks| -> Result<_> {
+        let (pattern, values) = pattern_of(&ranks, &a.view(), (&rows, &rows))?;
+        let (device, wrong) = (device()?, usize::from(ranks.rank() == 1));
+        let gpu = Gpu::new(device.clone());
+        let names_rank_1 = |found: Result<()>| match wrong {
+            0 => matches!(found, Err(Error::OtherRank { rank: 1, .. })),
+            _ => matches!(found, Err(Error::Length { .. })),
+        };
+        let on_gpu = |values: &[f32]| DeviceBuffer::from_slice(&device, values, "values");
+        let (right, of_a) = (on_gpu(&values)?, on_gpu(&[2.0_f32; 3][..2 + wrong])?);
+        let mut plan: GpuSpgemmPlan<f32> = pattern.spgemm(&pattern).plan(&gpu)?;
+        let of_spgemm = names_rank_1(plan.execute(&of_a, &right, None).map(drop));
+        let c = plan.execute(&right, &right, Some(0.5))?.local().download()?;
+        let mut plan: GpuSddmmPlan<f32> = pattern.sddmm(1).plan(&gpu)?;
+        let ones = Dense::from_row_major(2, 1, vec![1.0; 2])?;
+        let ones = DeviceDense::upload(&device, &ones.view())?;
+        let mut of_a = of_a;
+        let of_sddmm = names_rank_1(plan.execute(&ones, &ones, &mut of_a, ()));
+        let mut sampled = on_gpu(&values)?;
+        plan.execute(&ones, &ones, &mut sampled, Scale::new().beta(1.0))?;
+        let mut sums = vec![0.0; 2];
+        sampled.read(&mut sums)?;
+        Ok(([of_spgemm, of_sddmm], c.values().as_slice().to_vec(), sums))
+    });
+    for found in all_ok(found).expect("plans") {
+        assert_eq!(found, ([true; 2], vec![2.0; 2], vec![3.0; 2]));
+    }
 }

@@ -2,12 +2,13 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
+use gustav::cuda::KeptContext;
 use gustav::{DType, Error, Index, Layout, Problem, with_scalar};
 use gustav_mpi::{
-    Communication, Device, DistScalar, Explanation, Options, Replicated, ReplicatedSpmmPlan,
-    SddmmCall, SddmmPlan, SpgemmPlan, SpmmPlan,
+    Communication, Device, DistScalar, Explanation, GpuSddmmCall, GpuSddmmPlan, GpuSpmmPlan,
+    Options, Replicated, ReplicatedSpmmPlan, SddmmCall, SddmmPlan, SpgemmPlan, SpmmPlan,
 };
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyNotImplementedError, PyValueError};
 use pyo3::prelude::*;
 
 use super::pattern::{AnyDist, DistPattern, with_dist};
@@ -15,25 +16,92 @@ use super::ranks::reported;
 use crate::array::Array;
 use crate::block::Block;
 use crate::element::Element;
-use crate::error::{Fault, detached};
-use crate::place::Place;
+use crate::error::{Fault, detached, to_python};
+use crate::place::{self, Given, Gpu, OnGpu, Place};
 use crate::scale::{Factors, semiring};
 use crate::threads;
 
-/// The CPU with so many threads.
-fn device(threads: Option<usize>, communication: &str) -> PyResult<Device> {
-    let chosen = Communication::ALL.into_iter().find(|c| c.name() == communication);
-    let chosen = chosen.ok_or_else(|| {
-        let names = Communication::ALL.map(Communication::name).join(", ");
-        PyValueError::new_err(format!("communication: {communication:?} is not known; {names} are"))
-    })?;
-    let threads = threads::device(threads)?.threads().clone();
-    Ok(Device::cpu(Options { threads, ..Options::default() }).communication(chosen))
+/// Where this rank computes.
+struct Target {
+    /// The device of the package that it is, whose context plans leave as it was.
+    of: gustav::Device,
+    /// Its number, of a GPU.
+    gpu: Option<u32>,
+    engine: Engine,
+}
+
+enum Engine {
+    Cpu(Device),
+    Gpu(gustav_mpi::Gpu),
+}
+
+impl Target {
+    /// The GPU of this number, or the CPU with so many threads.
+    fn new(
+        py: Python<'_>,
+        threads: Option<usize>,
+        communication: &str,
+        gpu: Option<u32>,
+    ) -> PyResult<Self> {
+        let chosen = Communication::ALL.into_iter().find(|c| c.name() == communication);
+        let chosen = chosen.ok_or_else(|| {
+            let names = Communication::ALL.map(Communication::name).join(", ");
+            PyValueError::new_err(format!(
+                "communication: {communication:?} is not known; {names} are"
+            ))
+        })?;
+        let Some(ordinal) = gpu else {
+            let of = threads::device(threads)?;
+            let options = Options { threads: of.threads().clone(), ..Options::default() };
+            return Ok(Target {
+                of,
+                gpu,
+                engine: Engine::Cpu(Device::cpu(options).communication(chosen)),
+            });
+        };
+        let of = gustav::Device::clone(&*place::gpu(py, ordinal)?);
+        let device = of.cuda_device().map_err(to_python)?.clone();
+        let engine = Engine::Gpu(gustav_mpi::Gpu::new(device).communication(chosen));
+        Ok(Target { of, gpu, engine })
+    }
+
+    /// Makes a plan, detached from the interpreter.
+    fn plan<R: Send>(
+        &self,
+        py: Python<'_>,
+        make: impl FnOnce(&Engine) -> Result<R, Fault> + Send,
+    ) -> PyResult<R> {
+        detached(py, || {
+            let _kept = match self.gpu {
+                Some(_) => Some(KeptContext::of(self.of.cuda_device()?)),
+                None => None,
+            };
+            make(&self.engine)
+        })
+    }
+}
+
+/// The GPU of a call of a plan that is of one.
+fn expect_gpu(place: &Place) -> Result<&Gpu, Fault> {
+    match place {
+        Place::Gpu(gpu) => Ok(gpu),
+        Place::Host => Err(Fault::Panic("operands of a GPU in host memory".into())),
+    }
+}
+
+/// Has the device's own stream, on which plans over ranks do their work and wait for it, wait for the call's. What fails
+/// here, as in finding the operands, other ranks have to be told.
+fn ordered<R>(gpu: &Gpu, operands: impl FnOnce() -> Result<R, Fault>) -> Result<R, Fault> {
+    let found = || {
+        gpu.on()?.stream().wait(&gpu.stream.record()?)?;
+        operands()
+    };
+    found().map_err(|fault| Fault::Python(PyErr::from(fault)))
 }
 
 /// A matrix or vector that is read in rows.
-fn in_rows(name: &'static str, object: &Bound<'_, PyAny>) -> PyResult<Array> {
-    let array = Array::to_read(name, object, &Place::Host)?;
+fn in_rows(name: &'static str, object: &Bound<'_, PyAny>, place: &Place) -> PyResult<Array> {
+    let array = Array::to_read(name, object, place)?;
     expect_rows(array)
 }
 
@@ -49,7 +117,8 @@ fn expect_rows(array: Array) -> PyResult<Array> {
 
 /// What a plan does, whatever its type of values.
 trait AnySpmm: Send {
-    fn execute(&mut self, arrays: [Array; 3], factors: Factors) -> Result<(), Fault>;
+    fn execute(&mut self, place: &Place, arrays: [Array; 3], factors: Factors)
+    -> Result<(), Fault>;
 }
 
 macro_rules! any_spmm {
@@ -57,6 +126,7 @@ macro_rules! any_spmm {
         impl<T: DistScalar> AnySpmm for $plan<T> {
             fn execute(
                 &mut self,
+                _: &Place,
                 [values, b, mut out]: [Array; 3],
                 factors: Factors,
             ) -> Result<(), Fault> {
@@ -69,6 +139,22 @@ macro_rules! any_spmm {
 
 any_spmm!(SpmmPlan);
 any_spmm!(ReplicatedSpmmPlan);
+
+impl<T: DistScalar> AnySpmm for GpuSpmmPlan<T> {
+    fn execute(
+        &mut self,
+        place: &Place,
+        [values, b, mut out]: [Array; 3],
+        factors: Factors,
+    ) -> Result<(), Fault> {
+        let gpu = expect_gpu(place)?;
+        let (values, b, mut out) = ordered(gpu, || {
+            let (values, b) = (values.buffer::<T>(gpu)?, b.device_dense::<T>(gpu)?);
+            Ok((values, b, out.device_dense_mut::<T>(gpu)?))
+        })?;
+        Ok(self.execute(&values, &b, &mut out, factors.scale::<T::Accum>())?)
+    }
+}
 
 /// Ranks of a team: 1 without copies, `None` for the number that sends the fewest bytes.
 fn copies(text: &str) -> PyResult<Option<usize>> {
@@ -84,30 +170,48 @@ fn copies(text: &str) -> PyResult<Option<usize>> {
 
 /// A plan, which threads of a rank may share, and its ranks.
 struct SharedPlan<P: ?Sized> {
-    plan: Arc<Mutex<Box<P>>>,
+    plan: Arc<Mutex<OnGpu<Box<P>>>>,
     ranks: gustav_mpi::Ranks,
     dtype: DType,
+    /// The number of the GPU that it is planned for.
+    gpu: Option<u32>,
     explanation: Explanation,
 }
 
 impl<P: ?Sized + Send> SharedPlan<P> {
-    fn new(pattern: &AnyDist, dtype: DType, (plan, explanation): (Box<P>, Explanation)) -> Self {
+    fn new(
+        pattern: &AnyDist,
+        dtype: DType,
+        target: &Target,
+        (plan, explanation): (Box<P>, Explanation),
+    ) -> Self {
         let ranks = with_dist!(pattern, |p| p.ranks().clone());
-        SharedPlan { plan: Arc::new(Mutex::new(plan)), ranks, dtype, explanation }
+        let plan = Arc::new(Mutex::new(OnGpu::new(&target.of, plan)));
+        SharedPlan { plan, ranks, dtype, gpu: target.gpu, explanation }
     }
 
-    /// Executes with `arrays`. An error in them is reported to the other ranks.
+    /// Where the operands of a call are, which is where the plan is.
+    fn place(&self, py: Python<'_>, given: Given) -> PyResult<Place> {
+        let place = Place::new(py, given)?;
+        place.of("the plan", self.gpu)?;
+        if let Place::Gpu(gpu) = &place {
+            gpu.refuse_capture("a product over ranks", "to capture the work before and after it")?;
+        }
+        Ok(place)
+    }
+
+    /// Executes with `arrays` at a place. An error in them is reported to the other ranks.
     fn run<A: Send, R: Send>(
         &self,
         py: Python<'_>,
-        arrays: PyResult<A>,
-        work: impl FnOnce(&mut P, A) -> Result<R, Fault> + Send,
+        arrays: PyResult<(Place, A)>,
+        work: impl FnOnce(&mut P, &Place, A) -> Result<R, Fault> + Send,
     ) -> PyResult<R> {
-        let arrays = reported(&self.ranks, arrays)?;
+        let (place, arrays) = reported(&self.ranks, arrays)?;
         let plan = self.plan.clone();
         detached(py, move || {
             let mut plan = plan.lock().unwrap_or_else(PoisonError::into_inner);
-            reported(&self.ranks, work(&mut plan, arrays))
+            reported(&self.ranks, place.within(|| work(&mut plan, &place, arrays)))
         })
     }
 }
@@ -133,37 +237,51 @@ impl DistSpmmPlan {
         threads: Option<usize>,
         communication: &str,
         copies_text: &str,
+        gpu: Option<u32>,
     ) -> PyResult<Self> {
         let pattern = pattern.get().inner.clone();
         let parsed = || {
             let dtype = Element::named(dtype).value("dtype")?;
             let copies = copies(copies_text)?;
-            let device = device(threads, communication)?;
-            Ok::<_, PyErr>((dtype, semiring(semiring_name)?, device, copies))
+            if gpu.is_some() && copies != Some(1) {
+                return Err(PyNotImplementedError::new_err(
+                    "copies: teams multiply on CPUs; nearest that works: copies=1, or arrays in host memory",
+                ));
+            }
+            let target = Target::new(py, threads, communication, gpu)?;
+            Ok::<_, PyErr>((dtype, semiring(semiring_name)?, target, copies))
         };
         let ranks = with_dist!(&pattern, |p| p.ranks());
-        let (dtype, semiring, device, copies) = reported(ranks, parsed())?;
-        let made = with_scalar!(dtype, |T| detached(py, || {
+        let (dtype, semiring, target, copies) = reported(ranks, parsed())?;
+        let made = with_scalar!(dtype, |T| target.plan(py, |engine| {
             with_dist!(&pattern, |p| {
                 let problem = p.spmm(columns).problem.calls(calls).transpose_a(transpose);
                 let problem = problem.semiring(semiring).deterministic(deterministic);
-                if copies == Some(1) {
-                    let plan = SpmmPlan::<T>::new(p, &problem, &device)?;
-                    let explanation = plan.explain().clone();
-                    let plan: Box<dyn AnySpmm> = Box::new(plan);
-                    return Ok((plan, explanation));
-                }
-                let device = match copies {
-                    Some(copies) => Replicated::new(device, copies),
-                    None => Replicated::automatic(device),
+                let (plan, explanation): (Box<dyn AnySpmm>, _) = match engine {
+                    Engine::Gpu(gpu) => {
+                        let plan = GpuSpmmPlan::<T>::new(p, &problem, gpu)?;
+                        let explanation = plan.explain().clone();
+                        (Box::new(plan), explanation)
+                    }
+                    Engine::Cpu(device) if copies == Some(1) => {
+                        let plan = SpmmPlan::<T>::new(p, &problem, device)?;
+                        let explanation = plan.explain().clone();
+                        (Box::new(plan), explanation)
+                    }
+                    Engine::Cpu(device) => {
+                        let device = match copies {
+                            Some(copies) => Replicated::new(device.clone(), copies),
+                            None => Replicated::automatic(device.clone()),
+                        };
+                        let plan = ReplicatedSpmmPlan::<T>::new(p, &problem, &device)?;
+                        let explanation = plan.explain().clone();
+                        (Box::new(plan), explanation)
+                    }
                 };
-                let plan = ReplicatedSpmmPlan::<T>::new(p, &problem, &device)?;
-                let explanation = plan.explain().clone();
-                let plan: Box<dyn AnySpmm> = Box::new(plan);
                 Ok((plan, explanation))
             })
         }))?;
-        Ok(DistSpmmPlan { shared: SharedPlan::new(&pattern, dtype, made) })
+        Ok(DistSpmmPlan { shared: SharedPlan::new(&pattern, dtype, &target, made) })
     }
 
     /// `out = scale(alpha, op(A) @ b) + scale(beta, out)`. Collective.
@@ -175,16 +293,21 @@ impl DistSpmmPlan {
         out: &Bound<'_, PyAny>,
         alpha: Option<&Bound<'_, PyAny>>,
         beta: Option<&Bound<'_, PyAny>>,
+        place: Given,
     ) -> PyResult<()> {
         let arrays = || {
-            let values = Array::vector("values", values, &Place::Host)?;
-            let b = in_rows("b", b)?;
-            let out = expect_rows(Array::to_write("out", out, &Place::Host)?)?;
+            let place = self.shared.place(py, place)?;
+            let values = Array::vector("values", values, &place)?;
+            let b = in_rows("b", b, &place)?;
+            let out = expect_rows(Array::to_write("out", out, &place)?)?;
             out.refuse_overlap(&values)?;
             out.refuse_overlap(&b)?;
-            Ok(([values, b, out], Factors::new(alpha, beta, self.shared.dtype)?))
+            let factors = Factors::new(alpha, beta, self.shared.dtype)?;
+            Ok((place, ([values, b, out], factors)))
         };
-        self.shared.run(py, arrays(), |plan, (arrays, factors)| plan.execute(arrays, factors))
+        self.shared.run(py, arrays(), |plan, place, (arrays, factors)| {
+            plan.execute(place, arrays, factors)
+        })
     }
 
     /// What is computed and what ranks send, as text.
@@ -212,13 +335,36 @@ impl DistSpmmPlan {
 }
 
 trait AnySddmm: Send {
-    fn execute(&mut self, arrays: [Array; 3], factors: Factors) -> Result<(), Fault>;
+    fn execute(&mut self, place: &Place, arrays: [Array; 3], factors: Factors)
+    -> Result<(), Fault>;
 }
 
 impl<T: DistScalar> AnySddmm for SddmmPlan<T> {
-    fn execute(&mut self, [x, y, mut out]: [Array; 3], factors: Factors) -> Result<(), Fault> {
+    fn execute(
+        &mut self,
+        _: &Place,
+        [x, y, mut out]: [Array; 3],
+        factors: Factors,
+    ) -> Result<(), Fault> {
         let call = SddmmCall::from(factors.scale::<T::Accum>());
         Ok(self.execute(x.dense::<T>()?, y.dense::<T>()?, out.slice_mut::<T>()?, call)?)
+    }
+}
+
+impl<T: DistScalar> AnySddmm for GpuSddmmPlan<T> {
+    fn execute(
+        &mut self,
+        place: &Place,
+        [x, y, mut out]: [Array; 3],
+        factors: Factors,
+    ) -> Result<(), Fault> {
+        let gpu = expect_gpu(place)?;
+        let (x, y, mut out) = ordered(gpu, || {
+            let (x, y) = (x.device_dense::<T>(gpu)?, y.device_dense::<T>(gpu)?);
+            Ok((x, y, out.buffer_mut::<T>(gpu)?))
+        })?;
+        let call = GpuSddmmCall::from(factors.scale::<T::Accum>());
+        Ok(self.execute(&x, &y, &mut out, call)?)
     }
 }
 
@@ -238,23 +384,34 @@ impl DistSddmmPlan {
         dtype: &str,
         calls: u64,
         threads: Option<usize>,
+        gpu: Option<u32>,
     ) -> PyResult<Self> {
         let pattern = pattern.get().inner.clone();
         let parsed = || {
             let dtype = Element::named(dtype).value("dtype")?;
-            Ok::<_, PyErr>((dtype, device(threads, Communication::RowsOfB.name())?))
+            let target = Target::new(py, threads, Communication::RowsOfB.name(), gpu)?;
+            Ok::<_, PyErr>((dtype, target))
         };
-        let (dtype, device) = reported(with_dist!(&pattern, |p| p.ranks()), parsed())?;
-        let made = with_scalar!(dtype, |T| detached(py, || {
+        let (dtype, target) = reported(with_dist!(&pattern, |p| p.ranks()), parsed())?;
+        let made = with_scalar!(dtype, |T| target.plan(py, |engine| {
             with_dist!(&pattern, |p| {
                 let problem = p.sddmm(depth).problem.calls(calls);
-                let plan = SddmmPlan::<T>::new(p, &problem, &device)?;
-                let explanation = plan.explain().clone();
-                let plan: Box<dyn AnySddmm> = Box::new(plan);
+                let (plan, explanation): (Box<dyn AnySddmm>, _) = match engine {
+                    Engine::Gpu(gpu) => {
+                        let plan = GpuSddmmPlan::<T>::new(p, &problem, gpu)?;
+                        let explanation = plan.explain().clone();
+                        (Box::new(plan), explanation)
+                    }
+                    Engine::Cpu(device) => {
+                        let plan = SddmmPlan::<T>::new(p, &problem, device)?;
+                        let explanation = plan.explain().clone();
+                        (Box::new(plan), explanation)
+                    }
+                };
                 Ok((plan, explanation))
             })
         }))?;
-        Ok(DistSddmmPlan { shared: SharedPlan::new(&pattern, dtype, made) })
+        Ok(DistSddmmPlan { shared: SharedPlan::new(&pattern, dtype, &target, made) })
     }
 
     /// `out = alpha * (x @ y.T) + beta * out` at the nonzeros. Collective.
@@ -266,15 +423,20 @@ impl DistSddmmPlan {
         out: &Bound<'_, PyAny>,
         alpha: Option<&Bound<'_, PyAny>>,
         beta: Option<&Bound<'_, PyAny>>,
+        place: Given,
     ) -> PyResult<()> {
         let arrays = || {
-            let (x, y) = (in_rows("x", x)?, in_rows("y", y)?);
-            let out = Array::to_write("out", out, &Place::Host)?;
+            let place = self.shared.place(py, place)?;
+            let (x, y) = (in_rows("x", x, &place)?, in_rows("y", y, &place)?);
+            let out = Array::to_write("out", out, &place)?;
             out.refuse_overlap(&x)?;
             out.refuse_overlap(&y)?;
-            Ok(([x, y, out], Factors::new(alpha, beta, self.shared.dtype)?))
+            let factors = Factors::new(alpha, beta, self.shared.dtype)?;
+            Ok((place, ([x, y, out], factors)))
         };
-        self.shared.run(py, arrays(), |plan, (arrays, factors)| plan.execute(arrays, factors))
+        self.shared.run(py, arrays(), |plan, place, (arrays, factors)| {
+            plan.execute(place, arrays, factors)
+        })
     }
 
     /// What is computed and what ranks send, as text.
@@ -332,22 +494,22 @@ impl DistSpgemmPlan {
     ) -> PyResult<Self> {
         let (a, b) = (a.get().inner.clone(), b.get().inner.clone());
         let parsed = || {
-            let device = device(threads, Communication::RowsOfB.name())?;
+            let target = Target::new(py, threads, Communication::RowsOfB.name(), None)?;
             Ok::<_, PyErr>((
                 Element::named(dtype).value("dtype")?,
                 semiring(semiring_name)?,
-                device,
+                target,
             ))
         };
-        let (dtype, semiring, device) = reported(with_dist!(&a, |p| p.ranks()), parsed())?;
-        let made = with_scalar!(dtype, |T| detached(py, || match (&a, &b) {
+        let (dtype, semiring, target) = reported(with_dist!(&a, |p| p.ranks()), parsed())?;
+        let made = with_scalar!(dtype, |T| target.plan(py, |engine| match (&a, &b) {
             (AnyDist::Long(a), AnyDist::Long(b)) => {
                 let problem = a.spgemm(b).problem.semiring(semiring);
-                spgemm::<T, _>((a, b), &problem, &device, AnyDist::Long)
+                spgemm::<T, _>((a, b), &problem, engine, AnyDist::Long)
             }
             (AnyDist::Large(a), AnyDist::Large(b)) => {
                 let problem = a.spgemm(b).problem.semiring(semiring);
-                spgemm::<T, _>((a, b), &problem, &device, AnyDist::Large)
+                spgemm::<T, _>((a, b), &problem, engine, AnyDist::Large)
             }
             _ => Err(Error::Unsupported {
                 problem: "an A and B of which one has more than 2^32 columns".into(),
@@ -357,7 +519,7 @@ impl DistSpgemmPlan {
             }
             .into()),
         }))?;
-        Ok(DistSpgemmPlan { shared: SharedPlan::new(&a, dtype, made) })
+        Ok(DistSpgemmPlan { shared: SharedPlan::new(&a, dtype, &target, made) })
     }
 
     /// The pattern of `alpha * a @ b` and this rank's values. Collective.
@@ -371,11 +533,11 @@ impl DistSpgemmPlan {
         let arrays = || {
             let a = Array::vector("values of a", values_of_a, &Place::Host)?;
             let b = Array::vector("values of b", values_of_b, &Place::Host)?;
-            Ok(([a, b], Factors::new(alpha, None, self.shared.dtype)?))
+            Ok((Place::Host, ([a, b], Factors::new(alpha, None, self.shared.dtype)?)))
         };
         let (inner, values) = self
             .shared
-            .run(py, arrays(), |plan, (arrays, factors)| plan.execute(arrays, factors))?;
+            .run(py, arrays(), |plan, _, (arrays, factors)| plan.execute(arrays, factors))?;
         Ok((DistPattern { inner }, values))
     }
 
@@ -394,9 +556,12 @@ impl DistSpgemmPlan {
 fn spgemm<T: DistScalar, I: Index>(
     (a, b): (&gustav_mpi::DistPattern<I, u64>, &gustav_mpi::DistPattern<I, u64>),
     problem: &Problem,
-    device: &Device,
+    engine: &Engine,
     wrap: fn(gustav_mpi::DistPattern<I, u64>) -> AnyDist,
 ) -> Result<(Box<dyn AnySpgemm>, Explanation), Fault> {
+    let Engine::Cpu(device) = engine else {
+        return Err(Fault::Panic("a plan of sparse matrices of a GPU".into()));
+    };
     let plan = SpgemmPlan::<T, I, u64>::new(a, b, problem, device)?;
     let explanation = plan.explain().clone();
     Ok((Box::new(Typed { plan, wrap }), explanation))

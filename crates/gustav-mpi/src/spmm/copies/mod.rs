@@ -9,6 +9,7 @@ use gustav_core::{
 };
 
 use super::{SpmmPlan, call, rows_of_b, rows_of_c};
+use crate::device::arguments;
 use crate::exchange::Exchange;
 use crate::local::{DistScalar, add_rows, is_widened, store};
 use crate::positions::Positions;
@@ -103,16 +104,14 @@ impl<T: DistScalar> ReplicatedSpmmPlan<T> {
         let checked = copies
             .map_or(Ok(()), |copies| check::<T>(problem, ranks.size(), copies))
             .and_then(|()| problem.check_a(pattern.nrows(), pattern.ncols(), pattern.nnz()));
-        let arguments = vec![
-            ("call", "a plan with copies".to_owned()),
-            ("copies", copies.map_or_else(|| "automatic".into(), |copies| copies.to_string())),
-            ("columns of the dense matrix", problem.columns.to_string()),
-            ("communication", device.communication.name().into()),
-            ("partition of rows", pattern.rows().description()),
-            ("partition of columns", pattern.columns().description()),
-        ];
+        let (dtype, index_type, offset_type) = (T::DTYPE, I::TYPE, O::TYPE);
+        let typed = Problem { dtype, index_type, offset_type, ..problem.clone() };
         let chosen = {
             let _lock = ranks.lock();
+            let mut arguments = arguments(ranks.next_plan(), &typed, pattern, device);
+            let of_copies = copies.map_or_else(|| "automatic".into(), |copies| copies.to_string());
+            // Before what every plan has: a plan without copies gives no such argument.
+            arguments.insert(0, ("copies", of_copies));
             ranks.agree_on(arguments, checked)?;
             match copies {
                 Some(copies) => Copies { chosen: *copies, candidates: Vec::new() },
@@ -168,7 +167,7 @@ impl<T: DistScalar> TeamPlan<T> {
         let (ranks, n) = (pattern.ranks(), problem.columns);
         let TeamPart { pattern: local, own, mut members } = {
             let _lock = ranks.lock();
-            TeamPart::new(pattern, copies)?
+            ranks.together(TeamPart::new(pattern, copies))?
         };
         let (rows, nnz) = (local.nrows(), local.nnz());
         let part = DistPattern::new(ranks, pattern.columns(), local)?;
@@ -235,13 +234,11 @@ impl<T: DistScalar> TeamPlan<T> {
         scale: Scale<T::Accum>,
     ) -> Result<()> {
         let ranks = self.ranks.clone();
+        let _lock = ranks.lock();
         let factors = scale.over(self.problem.semiring);
         let (key, arguments) = call(&self.problem, self.number, factors);
         let ready = self.prepare(values, &b, &mut c);
-        let (values, b, mut c) = {
-            let _lock = ranks.lock();
-            ranks.agree(&key, arguments, ready)?
-        };
+        let (values, b, mut c) = ranks.agree(&key, arguments, ready)?;
         let multiplied = self.multiply(values, b, &mut c, factors);
         self.exchange.complete(ranks.communicator(), multiplied)
     }
@@ -260,7 +257,7 @@ impl<T: DistScalar> TeamPlan<T> {
         Ok((values, b, c))
     }
 
-    /// The product, once all ranks have agreed on it.
+    /// The product, once all ranks have agreed on it; this rank's lock is held.
     fn multiply(
         &mut self,
         values: &[T],
@@ -282,7 +279,8 @@ impl<T: DistScalar> TeamPlan<T> {
             self.exchange.wait(communicator, *message)?;
             self.values[range.clone()].copy_from_slice(self.exchange.incoming(*message));
         }
-        self.part.execute(&self.values[..], b, &mut self.sums, ())?;
+        let of_part = Values::from(&self.values[..]);
+        self.part.execute_locked(of_part, b, self.sums.view_mut(), Scale::new())?;
         for (message, rows) in self.members.iter().filter_map(|m| m.send_sums.as_ref()) {
             let from = &self.sums.data()[rows.start * n..rows.end * n];
             self.exchange.outgoing(*message).copy_from_slice(from);

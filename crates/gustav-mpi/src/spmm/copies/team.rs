@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use gustav_core::{Index, Pattern, Result};
+use gustav_core::{Error, Index, Pattern, Result};
 
 use crate::DistPattern;
 use crate::communicator::Tag;
@@ -43,22 +43,88 @@ struct Sent {
     positions: Vec<usize>,
 }
 
-impl<I: Index> TeamPart<I> {
-    /// The part of this rank in its team of `copies` consecutive ranks. Collective.
+/// The member of its team of `copies` ranks that multiplies a nonzero of `rank` in this column.
+fn member<I: Index, O: Index>(pattern: &DistPattern<I, O>, copies: usize, column: I) -> usize {
+    let (rank, other) =
+        (pattern.ranks().rank(), pattern.columns().owner(column.to_usize()) / copies);
+    match rank / copies == other {
+        true => rank,
+        false => rank / copies * copies + other % copies,
+    }
+}
+
+/// How much a member of a team multiplies and sends, counted without memory for it.
+pub(super) struct TeamCounts {
+    /// Nonzeros and rows of its part.
+    pub nonzeros: usize,
+    pub rows: usize,
+    /// Of its own, values of A that other members multiply, and rows that have such.
+    sent: [usize; 2],
+    /// The same of other members, that it multiplies.
+    received: [usize; 2],
+}
+
+impl TeamCounts {
+    /// Those of this rank in teams of `copies`. Collective.
     ///
     /// # Errors
-    /// On every rank, as [`Pattern::new`], and as all calls of a [`Communicator`](crate::Communicator).
+    /// As all calls of a [`Communicator`](crate::Communicator).
+    pub fn new<I: Index, O: Index>(pattern: &DistPattern<I, O>, copies: usize) -> Result<Self> {
+        let (ranks, local) = (pattern.ranks(), pattern.local().view());
+        let mut values = vec![0_u64; ranks.size()];
+        let (mut rows, mut last) = (values.clone(), vec![usize::MAX; ranks.size()]);
+        for row in 0..local.nrows() {
+            for column in &local.indices()[local.row_range(row)] {
+                let to = member(pattern, copies, *column);
+                values[to] += 1;
+                rows[to] += u64::from(std::mem::replace(&mut last[to], row) != row);
+            }
+        }
+        let own = std::mem::take(&mut values[ranks.rank()]) as usize;
+        rows[ranks.rank()] = 0;
+        let total = |counts: &[u64]| counts.iter().sum::<u64>() as usize;
+        let there = |sent: &[u64]| {
+            let mut received = vec![0; ranks.size()];
+            ranks.communicator().all_to_all(sent, &mut received)?;
+            Ok::<_, Error>(total(&received))
+        };
+        let received = [there(&values)?, there(&rows)?];
+        Ok(TeamCounts {
+            nonzeros: own + received[0],
+            rows: local.nrows() + received[1],
+            sent: [total(&values), total(&rows)],
+            received,
+        })
+    }
+
+    /// Bytes that it sends within its team, where a value and a row of C have so many, and that it receives.
+    pub fn bytes(&self, of_value: usize, of_row: usize) -> [usize; 2] {
+        // Values of A go one way, and partial rows of C back.
+        let bytes = |values: usize, rows: usize| values * of_value + rows * of_row;
+        [bytes(self.sent[0], self.received[1]), bytes(self.received[0], self.sent[1])]
+    }
+
+    /// Bytes that making its part takes besides the part.
+    pub fn making(&self) -> usize {
+        (self.sent[0] + self.received[0]) * size_of::<[u64; 2]>()
+    }
+}
+
+impl<I: Index> TeamPart<I> {
+    /// The part of this rank in its team of `copies` consecutive ranks. Collective; what this rank alone fails in, it alone
+    /// knows.
+    ///
+    /// # Errors
+    /// As [`Pattern::new`], and as all calls of a [`Communicator`](crate::Communicator).
     pub fn new<O: Index>(pattern: &DistPattern<I, O>, copies: usize) -> Result<Self> {
         let (ranks, local) = (pattern.ranks(), pattern.local().view());
-        let team = ranks.rank() / copies;
         let (mut offsets, mut columns, mut own) = (vec![0_u64], Vec::new(), Vec::new());
         let mut sent = vec![Sent::default(); ranks.size()];
         for row in 0..local.nrows() {
             for at in local.row_range(row) {
                 let column = local.indices()[at];
-                let other = pattern.columns().owner(column.to_usize()) / copies;
-                let member = team * copies + other % copies;
-                if other == team || member == ranks.rank() {
+                let member = member(pattern, copies, column);
+                if member == ranks.rank() {
                     columns.push(column);
                     own.push(at);
                     continue;
@@ -97,8 +163,8 @@ impl<I: Index> TeamPart<I> {
                 member.receive_sums = Some((0, rows.collect()));
             }
         }
-        let made = Pattern::new(offsets.len() - 1, pattern.ncols(), offsets, columns);
-        Ok(TeamPart { pattern: ranks.together(made)?, own, members })
+        let pattern = Pattern::new(offsets.len() - 1, pattern.ncols(), offsets, columns)?;
+        Ok(TeamPart { pattern, own, members })
     }
 }
 
@@ -129,14 +195,5 @@ impl Member {
             *message = exchange.add_incoming::<T>(q, Tag::Sums, rows.len() * n)?;
         }
         Ok(())
-    }
-
-    /// Numbers of values of A and of partial rows of C that are sent, and the same received.
-    pub fn counts(&self) -> ([usize; 2], [usize; 2]) {
-        let sent_values = self.send_values.as_ref().map_or(0, |(_, positions)| positions.len());
-        let received_values = self.receive_values.as_ref().map_or(0, |(_, range)| range.len());
-        let sent_rows = self.send_sums.as_ref().map_or(0, |(_, range)| range.len());
-        let received_rows = self.receive_sums.as_ref().map_or(0, |(_, rows)| rows.len());
-        ([sent_values, sent_rows], [received_values, received_rows])
     }
 }

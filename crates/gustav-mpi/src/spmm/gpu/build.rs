@@ -5,10 +5,11 @@ use gustav_cuda::{Device, DeviceBuffer, DeviceDense, DevicePattern, Options, Row
 
 use super::super::build::{Builder, Messages};
 use super::super::{Described, Peer as Wired};
-use super::{GpuSpmmPlan, Peer, Product, Received, Send, Served, Staging};
+use super::{GpuSpmmPlan, Peer, Product, Received, Send, Served};
 use crate::blocks::{Blocks, fits};
 use crate::communicator::Tag;
 use crate::explain::unconfigured;
+use crate::gpu::{GpuMessages, positions};
 use crate::hosts::Relay;
 use crate::local::{DistScalar, Nonzeros};
 use crate::volume::Counted;
@@ -64,11 +65,10 @@ pub(super) fn build<T: DistScalar, I: Index, O: Index>(
         let wired = builder.peer::<T, Product<T>>(at, transfers, &mut messages, &plan)?;
         peers.push(peer(device, n, wired, &list)?);
     }
-    let Messages { mut exchange, incoming, .. } = messages;
+    let Messages { exchange, incoming, .. } = messages;
     counted.add_messages(&exchange, rank, hosts);
     // Rows that are forwarded are copied from one message to another on the host.
-    let direct = ranks.communicator().takes_device_memory() && forwards.is_empty();
-    let staging = Staging::new(device, &mut exchange, direct)?;
+    let messages = GpuMessages::new(ranks, device, exchange, None, !forwards.is_empty())?;
 
     let partial = peers.iter().filter_map(|p| p.received.as_ref()?.rows.as_ref());
     let partial = partial.map(|(_, rows)| rows.data().bytes()).sum::<usize>();
@@ -82,7 +82,7 @@ pub(super) fn build<T: DistScalar, I: Index, O: Index>(
         order: pattern.order().copied(),
         copies: None,
         choice: unconfigured(own.plan.choice()),
-        workspace_bytes: held + partial + staging.bytes() + exchange.bytes(),
+        workspace_bytes: held + partial + messages.bytes(),
     };
     let plan = GpuSpmmPlan {
         ranks: ranks.clone(),
@@ -93,14 +93,12 @@ pub(super) fn build<T: DistScalar, I: Index, O: Index>(
         rows_of_c,
         problem,
         device: device.clone(),
-        copies: device.new_stream()?,
         own,
         peers,
-        exchange,
+        messages,
         incoming,
         relays,
         forwards,
-        staging,
         explanation,
     };
     Ok((plan, counted))
@@ -136,19 +134,6 @@ fn peer<T: DistScalar>(
     let (send, received, partial) =
         (send.transpose()?, received.transpose()?, partial.transpose()?);
     Ok(Peer { send, rows_received, received, served, partial })
-}
-
-/// Positions of values as a GPU has them.
-fn positions(of: impl Iterator<Item = usize>) -> Result<Vec<u32>> {
-    let narrow = |position: usize| {
-        u32::try_from(position).map_err(|_| Error::Unsupported {
-            problem: "a rank of more than 2^32 nonzeros".into(),
-            backend: "products over ranks with GPUs".into(),
-            reason: "positions of its values are numbered in u32".into(),
-            nearest: "more ranks".into(),
-        })
-    };
-    of.map(narrow).collect()
 }
 
 impl<T: DistScalar> Peer<T> {

@@ -2,68 +2,18 @@
 
 mod build;
 mod run;
-mod staging;
 
 use gustav_core::{
-    Batch, DType, Error, Index, Layout, Operation, PatternId, Plans, Problem, Result, Scale,
-    Semiring, SpmmRequest, SpmvRequest,
+    DType, Error, Index, Operation, PatternId, Plans, Problem, Result, Scale, Semiring,
+    SpmmRequest, SpmvRequest,
 };
-use gustav_cuda::{DeviceDense, DeviceValues, RowList, Stream};
+use gustav_cuda::{DeviceBuffer, DeviceDense, DeviceValues, RowList};
 
 use super::build::Builder;
 use super::{Described, Forward, Incoming, Section, rows_of_b, rows_of_c};
-use crate::exchange::Exchange;
+use crate::gpu::{BACKEND, Gpu, GpuMessages, check_dense, check_device};
 use crate::local::{DistScalar, is_widened};
-use crate::{Communication, Device, DistPattern, Explanation, Ranks, Volume};
-use staging::Staging;
-
-/// Where a rank computes its part of products: on a GPU. Other ranks may use others, the same, or their CPU; several
-/// GPUs of a host are those of several ranks.
-///
-/// Messages go through page-locked memory of the host, in chunks that are copied while others are sent; where MPI says that
-/// it takes pointers to device memory, directly.
-#[derive(Clone, Debug)]
-pub struct Gpu {
-    device: gustav_cuda::Device,
-    options: Device,
-}
-
-impl Gpu {
-    /// The GPU `device`.
-    pub fn new(device: gustav_cuda::Device) -> Self {
-        Gpu { device, options: Device::default() }
-    }
-
-    /// The GPU number `rank` of those of this machine, modulo their number: a GPU for each of the ranks that share a host, if
-    /// it has as many, when `rank` is this one's number among them ([`Hosts::position`](crate::Hosts::position)).
-    ///
-    /// # Errors
-    /// [`Error::NoDevice`] when there is none.
-    pub fn of_rank(rank: usize) -> Result<Self> {
-        let count = gustav_cuda::Device::count()?;
-        if count == 0 {
-            return Err(Error::NoDevice { reason: "the NVIDIA driver finds no GPU".into() });
-        }
-        Ok(Gpu::new(gustav_cuda::Device::cuda(rank % count)?))
-    }
-
-    /// The GPU.
-    pub fn device(&self) -> &gustav_cuda::Device {
-        &self.device
-    }
-
-    /// Sets what ranks send each other, else the cheapest.
-    #[must_use]
-    pub fn communication(self, communication: Communication) -> Self {
-        Gpu { options: self.options.communication(communication), ..self }
-    }
-
-    /// As [`Device::two_levels`].
-    #[must_use]
-    pub fn two_levels(self, two: bool) -> Self {
-        Gpu { options: self.options.two_levels(two), ..self }
-    }
-}
+use crate::{DistPattern, Explanation, Ranks, Volume};
 
 /// A plan for sparse × dense products over ranks, of which this one computes on a GPU, made by
 /// `pattern.spmm(columns).plan(&gpu)` or `pattern.spmv().plan(&gpu)`.
@@ -78,15 +28,12 @@ pub struct GpuSpmmPlan<T: DistScalar> {
     rows_of_b: usize,
     rows_of_c: usize,
     device: gustav_cuda::Device,
-    /// For copies from and to the host beside other work.
-    copies: Stream,
     own: Product<T>,
     peers: Vec<Peer<T>>,
-    exchange: Exchange,
+    messages: GpuMessages<T>,
     incoming: Vec<Incoming>,
     relays: Vec<Send<T>>,
     forwards: Vec<Forward>,
-    staging: Staging<T>,
     explanation: Explanation,
 }
 
@@ -95,7 +42,7 @@ struct Product<T: DistScalar> {
     plan: gustav_cuda::SpmmPlan<T>,
     nnz: usize,
     /// Where the values are among those of the rank or of a message, and memory for them; in order when there are none.
-    gathered: Option<(RowList<T>, gustav_cuda::DeviceBuffer<T>)>,
+    gathered: Option<(RowList<T>, DeviceBuffer<T>)>,
 }
 
 /// Operands that go to another rank: rows of B, then values.
@@ -190,12 +137,7 @@ impl<T: DistScalar> GpuSpmmPlan<T> {
         let (key, arguments) = super::call(&self.problem, self.number, factors);
         let values = ranks.agree(&key, arguments, ready)?;
         let multiplied = self.multiply(values, b, c, factors);
-        if multiplied.is_err() {
-            // Nothing is sent while the GPU still writes it. A GPU that fails here as well writes nothing any more.
-            let _ = self.copies.synchronize().and(self.device.stream().synchronize());
-        }
-        let multiplied = self.exchange.complete(ranks.communicator(), multiplied);
-        ranks.together(multiplied)
+        self.messages.conclude(multiplied)
     }
 
     /// The values, if the operands fit.
@@ -205,33 +147,22 @@ impl<T: DistScalar> GpuSpmmPlan<T> {
         b: &DeviceDense<T>,
         c: &DeviceDense<T>,
         alpha: T::Accum,
-    ) -> Result<&'v gustav_cuda::DeviceBuffer<T>> {
+    ) -> Result<&'v DeviceBuffer<T>> {
         let p = &self.problem;
         let values = values.fit("A", self.pattern, self.nnz)?;
-        let fits = |expected: Batch, found: &DeviceDense<T>| {
-            let shape = (found.nrows(), found.ncols());
-            expected.strides(shape, found.layout(), found.leading_dimension())
-        };
-        fits(rows_of_b(p, self.rows_of_b), b)?;
-        fits(rows_of_c(p, self.rows_of_c), c)?;
-        let operands = [("A", values), ("B", b.data()), ("C", c.data())];
-        if let Some((name, _)) = operands.iter().find(|(_, m)| m.device() != &self.device) {
-            return Err(Error::Argument {
-                name,
-                found: "memory on another device".into(),
-                expected: format!("memory on {}", self.device.profile().name),
-            });
-        }
+        check_dense(&rows_of_b(p, self.rows_of_b), b)?;
+        check_dense(&rows_of_c(p, self.rows_of_c), c)?;
+        check_device(&self.device, &[("A", values), ("B", b.data()), ("C", c.data())])?;
         // Parts of a sum are scaled before they are added.
         if p.semiring == Semiring::MaxTimes && alpha != p.semiring.one() {
             return Err(Error::Unsupported {
                 problem: p.to_string(),
-                backend: "products over ranks with GPUs".into(),
+                backend: BACKEND.into(),
                 reason: "a negative factor turns a maximum around".into(),
                 nearest: "alpha of one, and C scaled afterwards".into(),
             });
         }
-        self.exchange.check_idle(self.ranks.rank())?;
+        self.messages.check_idle()?;
         Ok(values)
     }
 }
@@ -239,7 +170,7 @@ impl<T: DistScalar> GpuSpmmPlan<T> {
 fn refuse(problem: &Problem, dtype: DType) -> Error {
     Error::Unsupported {
         problem: problem.to_string(),
-        backend: "products over ranks with GPUs".into(),
+        backend: BACKEND.into(),
         reason: format!("sums in {dtype} would be rounded once for every rank"),
         nearest: "f32, or the ranks' CPUs".into(),
     }
@@ -260,41 +191,4 @@ impl<T: DistScalar, I: Index, O: Index> Plans<SpmvRequest<DistPattern<I, O>>, T>
         let problem = Problem { operation: Operation::Spmv, columns: 1, ..request.problem };
         GpuSpmmPlan::new(&request.pattern, &problem, self)
     }
-}
-
-impl<T: DistScalar> Drop for GpuSpmmPlan<T> {
-    fn drop(&mut self) {
-        if self.exchange.check_idle(self.ranks.rank()).is_err() {
-            self.staging.leak();
-        }
-    }
-}
-
-/// `len` values of `buffer` from `first` on, as memory of its own.
-///
-/// # Safety
-/// `buffer` lives until the work on them is done, and the caller orders it after other work on them.
-unsafe fn part<T: DistScalar>(
-    buffer: &gustav_cuda::DeviceBuffer<T>,
-    first: usize,
-    len: usize,
-) -> gustav_cuda::DeviceBuffer<T> {
-    assert!(first + len <= buffer.len(), "values of the buffer");
-    let address = buffer.address() + (first * size_of::<T>()) as u64;
-    // SAFETY: values of the buffer; the rest is promised by the caller.
-    unsafe { gustav_cuda::DeviceBuffer::borrowed(buffer.device(), address, len) }
-}
-
-/// Rows of a message as a matrix.
-///
-/// # Safety
-/// As [`part`].
-unsafe fn rows_of<T: DistScalar>(
-    buffer: &gustav_cuda::DeviceBuffer<T>,
-    first: usize,
-    (rows, n): (usize, usize),
-) -> Result<DeviceDense<T>> {
-    // SAFETY: promised by the caller.
-    let rows_of_b = unsafe { part(buffer, first * n, rows * n) };
-    DeviceDense::new(rows, n, Layout::RowMajor, n, rows_of_b)
 }

@@ -1,31 +1,22 @@
 //! An execution, after all ranks have agreed on it.
 
-use std::collections::VecDeque;
-use std::ops::Range;
-
 use gustav_core::{Result, Scale};
-use gustav_cuda::{Call, DeviceBuffer, DeviceDense, Event, Stream};
+use gustav_cuda::{Call, DeviceBuffer, DeviceDense, Stream};
 
 use super::super::{Contents, Incoming};
-use super::{GpuSpmmPlan, Peer, Product, Received, Served, Staging, part, rows_of};
-use crate::communicator::Communicator;
-use crate::exchange::{Arrived, Exchange};
+use super::{GpuSpmmPlan, Peer, Product, Received, Served};
+use crate::gpu::{Transport, part, rows_of};
 use crate::local::DistScalar;
 
 /// What an execution has.
 struct Running<'e, T: DistScalar> {
-    communicator: &'e dyn Communicator,
-    exchange: &'e mut Exchange,
-    staging: &'e mut Staging<T>,
+    transport: Transport<'e, T>,
     stream: &'e Stream,
-    copies: &'e Stream,
     values: &'e DeviceBuffer<T>,
     b: &'e DeviceDense<T>,
     columns: usize,
     alpha: T::Accum,
     one: T::Accum,
-    /// Parts of messages that are sent once the copy to the host, or what computes them, is done.
-    pending: VecDeque<(usize, Range<usize>, Event)>,
 }
 
 impl<T: DistScalar> GpuSpmmPlan<T> {
@@ -36,30 +27,17 @@ impl<T: DistScalar> GpuSpmmPlan<T> {
         c: &mut DeviceDense<T>,
         (alpha, beta): (T::Accum, T::Accum),
     ) -> Result<()> {
-        let communicator = self.ranks.communicator();
-        let stream = self.device.stream();
         let (columns, one) = (self.problem.columns, self.problem.semiring.one());
         self.forwards.iter_mut().for_each(|p| p.missing = p.sources.len());
-        let mut run = Running {
-            communicator,
-            exchange: &mut self.exchange,
-            staging: &mut self.staging,
-            stream,
-            copies: &self.copies,
-            values,
-            b,
-            columns,
-            alpha,
-            one,
-            pending: VecDeque::new(),
-        };
-        run.exchange.receive(communicator)?;
+        let transport = self.messages.begin()?;
+        let stream = transport.stream;
+        let mut run = Running { transport, stream, values, b, columns, alpha, one };
         // What another rank forwards first: it is sent twice.
         for send in self.relays.iter().chain(self.peers.iter().filter_map(|p| p.send.as_ref())) {
-            let to = &mut run.staging.outgoing[send.message];
+            let to = &mut run.transport.staging.outgoing[send.message];
             send.rows.pack(b, to, 0, stream)?;
             send.values.pack_values(values, to, send.rows.len() * columns, stream)?;
-            run.queue_send(send.message)?;
+            run.transport.queue_send(send.message)?;
         }
         // What other ranks wait for is done first.
         for peer in &mut self.peers {
@@ -70,20 +48,14 @@ impl<T: DistScalar> GpuSpmmPlan<T> {
         let call = Call::from(Scale::new().alpha(alpha).beta(beta)).on(stream);
         self.own.execute(values, b, c, call, stream)?;
         // Copies and messages run while the GPU multiplies.
-        run.send_pending()?;
-        let mut missing = self.incoming.len();
-        while missing > 0 {
-            let Arrived { number, range, complete } = run.exchange.next_chunk(communicator)?;
-            run.upload(number, range)?;
-            if !complete {
-                continue;
-            }
-            missing -= 1;
+        run.transport.send_pending()?;
+        for _ in 0..self.incoming.len() {
+            let number = run.transport.next_message()?;
             let Incoming { contents, multiplied } = &self.incoming[number];
             match *contents {
                 Contents::ToRelay => super::super::run::forward_rows(
-                    run.exchange,
-                    communicator,
+                    run.transport.exchange,
+                    run.transport.communicator,
                     &mut self.forwards,
                     (number, columns * size_of::<T>()),
                 )?,
@@ -91,7 +63,7 @@ impl<T: DistScalar> GpuSpmmPlan<T> {
                     let Peer { served, rows_received, .. } = &mut self.peers[peer];
                     if let Some(served) = served.as_mut().filter(|s| s.values_received) {
                         run.serve(served, Some((number, *rows_received)))?;
-                        run.send_pending()?;
+                        run.transport.send_pending()?;
                     }
                 }
                 Contents::Partial(_) | Contents::Forwarded => {}
@@ -116,76 +88,34 @@ impl<T: DistScalar> GpuSpmmPlan<T> {
                 run.add_partial(peer, c)?;
             }
         }
-        run.exchange.finish(communicator)?;
-        // The next execution receives into memory that copies read.
-        self.copies.synchronize()?;
-        stream.synchronize()
+        run.transport.finish()
     }
 }
 
 impl<T: DistScalar> Running<'_, T> {
-    /// Has an outgoing message sent, part by part, once the work on it that is queued so far is done.
-    fn queue_send(&mut self, message: usize) -> Result<()> {
-        let from = &self.staging.outgoing[message];
-        let computed = self.stream.record()?;
-        for range in self.exchange.send_chunks(self.communicator, message) {
-            if !self.staging.host {
-                self.pending.push_back((message, range, self.stream.record()?));
-                continue;
-            }
-            self.copies.wait(&computed)?;
-            let (values, first) = self.exchange.outgoing_chunk::<T>(message, &range);
-            // SAFETY: the part is sent after the event, and nothing else touches it before.
-            unsafe { from.start_read(first, values, self.copies)? };
-            self.pending.push_back((message, range, self.copies.record()?));
-        }
-        Ok(())
-    }
-
-    /// Sends what is pending, in order, each part once it is there.
-    fn send_pending(&mut self) -> Result<()> {
-        while let Some((message, range, event)) = self.pending.pop_front() {
-            event.synchronize()?;
-            self.exchange.send_chunk(self.communicator, message, range)?;
-        }
-        Ok(())
-    }
-
-    /// Copies a chunk that has arrived to the GPU.
-    fn upload(&mut self, message: usize, range: Range<usize>) -> Result<()> {
-        if !self.staging.host {
-            return Ok(());
-        }
-        let (values, first) = self.exchange.incoming_chunk::<T>(message, &range);
-        // SAFETY: the message has arrived, and is received again only after the copies were waited for.
-        unsafe { self.staging.incoming[message].start_write(first, values, self.copies)? };
-        // Products read the memory by other buffers.
-        self.stream.wait(&self.copies.record()?)
-    }
-
     /// Computes partial rows for another rank and has them sent; the values are this rank's, or after so many rows in a
     /// message.
     fn serve(&mut self, served: &mut Served<T>, operands: Option<(usize, usize)>) -> Result<()> {
         let n = self.columns;
         let received_values = operands.map(|(message, rows)| {
-            let from = &self.staging.incoming[message];
+            let from = &self.transport.staging.incoming[message];
             // SAFETY: the plan has the memory, and the stream waits for the copy to it.
             unsafe { part(from, rows * n, from.len() - rows * n) }
         });
         let values = received_values.as_ref().unwrap_or(self.values);
-        let to = &self.staging.outgoing[served.message];
+        let to = &self.transport.staging.outgoing[served.message];
         // SAFETY: the plan has the memory; the copy from it follows on an event.
         let mut partial = unsafe { rows_of(to, 0, (served.rows, n))? };
         let call = Call::new().on(self.stream);
         served.product.execute(values, self.b, &mut partial, call, self.stream)?;
-        self.queue_send(served.message)
+        self.transport.queue_send(served.message)
     }
 
     /// Multiplies rows of B that were received and adds to C.
     fn add_product(&mut self, received: &mut Received<T>, c: &mut DeviceDense<T>) -> Result<()> {
         let n = self.columns;
         let Received { product, of_b, rows, values_received } = received;
-        let from = &self.staging.incoming[of_b.message];
+        let from = &self.transport.staging.incoming[of_b.message];
         let values_at = (of_b.first + of_b.rows) * n;
         // SAFETY: the plan has the memory, and the stream waits for the copy to it.
         let (b, received_values) = unsafe {
@@ -204,9 +134,12 @@ impl<T: DistScalar> Running<'_, T> {
 
     fn add_partial(&self, peer: &Peer<T>, c: &mut DeviceDense<T>) -> Result<()> {
         match &peer.partial {
-            Some((message, rows)) => {
-                rows.add(&self.staging.incoming[*message], c, Some(self.alpha), self.stream)
-            }
+            Some((message, rows)) => rows.add(
+                &self.transport.staging.incoming[*message],
+                c,
+                Some(self.alpha),
+                self.stream,
+            ),
             None => Ok(()),
         }
     }

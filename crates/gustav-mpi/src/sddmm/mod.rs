@@ -1,9 +1,11 @@
 //! SDDMM over ranks: `values[p] = α·⟨X[row p], Y[column p]⟩ + β·values[p]`.
 
+mod gpu;
+
 use gustav_core::buffer::try_vec;
 use gustav_core::{
-    Dense, DenseView, Error, Index, Layout, Operation, Problem, Result, Scale, Semiring, parallel,
-    validate,
+    Batch, Dense, DenseView, Error, Index, Layout, Operation, Problem, Result, Scale, Semiring,
+    parallel, validate,
 };
 use gustav_core::{Pattern, PatternId, Scalar, Values};
 use gustav_cpu::SddmmCall;
@@ -14,9 +16,13 @@ use crate::device::{arguments, supports};
 use crate::exchange::Exchange;
 use crate::explain::unconfigured;
 use crate::ghosts::Ghosts;
+use crate::gpu::chunks;
 use crate::local::{DistScalar, Nonzeros, local_rows, pack};
+use crate::ranks::Arguments;
 use crate::volume::{Counted, oblivious};
 use crate::{Communication, Device, DistPattern, Explanation, ProductShape, Ranks, Volume};
+
+pub use gpu::{GpuSddmmCall, GpuSddmmPlan};
 
 // Values that one task moves.
 const TASK: usize = 1 << 14;
@@ -42,6 +48,8 @@ pub struct SddmmPlan<T: DistScalar> {
     exchange: Exchange,
     /// The first ghost row of each incoming message.
     firsts: Vec<usize>,
+    /// Whether the product of some rank can fail while others communicate: on a GPU.
+    fallible: bool,
     explanation: Explanation,
 }
 
@@ -136,59 +144,31 @@ impl<T: DistScalar> SddmmPlan<T> {
     ) -> Result<Self> {
         let ranks = pattern.ranks();
         let _lock = ranks.lock();
-        let number = ranks.next_plan();
-        let (dtype, index_type, offset_type) = (T::DTYPE, I::TYPE, O::TYPE);
-        let problem = Problem { dtype, output: dtype, index_type, offset_type, ..problem.clone() };
-        let checked = supports(&problem).and_then(|()| {
-            problem.check_a(pattern.nrows(), pattern.ncols(), pattern.nnz())?;
-            match (problem.operation, problem.semiring) {
-                (Operation::Sddmm, Semiring::PlusTimes) => Ok(()),
-                _ => Err(Error::Unsupported {
-                    problem: problem.to_string(),
-                    backend: "the SDDMM over ranks".into(),
-                    reason: "it multiplies dense matrices at the nonzeros of a pattern".into(),
-                    nearest: "DistPattern::sddmm".into(),
-                }),
-            }
-        });
-        // Nothing but rows of Y can go.
-        let device = &device.clone().communication(Communication::RowsOfB);
-        ranks.agree_on(arguments(number, &problem, pattern, device), checked)?;
-        ranks.count_plan();
-        ranks.hosts()?;
-        let ghosts = Ghosts::new(pattern)?;
-        let (columns, communication) = (problem.columns, device.communication);
-        let shape = ProductShape { columns, dtype, transpose_a: false, communication };
-        let built = Self::build(pattern, problem, device, number, ghosts, &shape);
+        let described = Described::new::<T, I, O>(pattern, problem, device, false)?;
+        let all = described.oblivious(pattern);
+        let built = Self::build(pattern, described, device);
         let (mut plan, counted) = ranks.together(built)?;
-        plan.explanation.volume =
-            Volume::gather(ranks, counted, oblivious(pattern.columns(), &shape))?;
+        plan.explanation.volume = Volume::gather(ranks, counted, all)?;
         Ok(plan)
     }
 
     fn build<I: Index, O: Index>(
         pattern: &DistPattern<I, O>,
-        problem: Problem,
+        described: Described,
         device: &Device,
-        number: u64,
-        ghosts: Ghosts,
-        shape: &ProductShape,
     ) -> Result<(Self, Counted)> {
-        let ranks = pattern.ranks();
-        let (rank, n, nnz) = (ranks.rank(), problem.columns, pattern.local().nnz());
-        let (rows_of_x, rows_of_y) = (pattern.local().nrows(), pattern.columns().count(rank));
+        let Messages { exchange, sends, counted } = described.messages::<T, I, O>(pattern)?;
+        let Described { number, problem, shape, ghosts, any_gpu, .. } = described;
+        let (ranks, n, nnz) = (pattern.ranks(), problem.columns, pattern.local().nnz());
+        let rows_of_x = pattern.local().nrows();
+        let rows_of_y = pattern.columns().count(ranks.rank());
         let count = ghosts.count();
         fits("ghost rows", count)?;
-        let Ghosts { blocks, requested } = ghosts;
-        let hosts = ranks.hosts()?;
-        let mut counted = Counted { nonzeros: nnz as u64, ..Counted::default() };
-        let mut exchange = Exchange::default();
+        let blocks = ghosts.blocks;
         let (mut firsts, mut first) = (Vec::new(), 0);
         let mut entries = Vec::new();
         for block in &blocks.others {
-            counted.add_block(&block.counts, shape, hosts.differ(rank, block.peer));
             if n > 0 {
-                exchange.add_incoming::<T>(block.peer, Tag::Operands, block.columns.len() * n)?;
                 firsts.push(first);
             }
             for (k, row) in block.here.rows.iter().enumerate() {
@@ -201,11 +181,6 @@ impl<T: DistScalar> SddmmPlan<T> {
             first += block.columns.len();
         }
         entries.sort_by_key(|(row, _, position)| (*row, *position));
-        let mut sends = Vec::new();
-        for (q, rows) in requested.into_iter().enumerate().filter(|(_, rows)| rows.len() * n > 0) {
-            sends.push((exchange.add_outgoing::<T>(q, Tag::Operands, rows.len() * n)?, rows));
-        }
-        counted.add_messages(&exchange, rank, hosts);
 
         let own = Nonzeros::new(blocks.own, rows_of_y, false)?.simplified(nnz);
         let own = Product::new(own, problem.layout_b, &problem, device)?;
@@ -242,6 +217,7 @@ impl<T: DistScalar> SddmmPlan<T> {
             sends,
             exchange,
             firsts,
+            fallible: any_gpu,
             explanation,
         };
         Ok((plan, counted))
@@ -267,23 +243,13 @@ impl<T: DistScalar> SddmmPlan<T> {
         let (x, y, SddmmCall { scale, factors }) = (x.into(), y.into(), call.into());
         let ranks = self.ranks.clone();
         let _lock = ranks.lock();
-        let (alpha, beta) = scale.over(Semiring::PlusTimes);
-        let with_factors = if factors.is_some() { "yes" } else { "no" };
+        let scale = scale.over(Semiring::PlusTimes);
         let ready = self.prepare(&x, &y, values, factors);
-        let bits = |f: T::Accum| f.to_f64().to_bits() ^ (f.to_i64() as u64).rotate_left(32);
-        let number = self.number;
-        let arguments = || {
-            vec![
-                ("call", format!("sddmm by plan {number}")),
-                ("alpha", alpha.to_string()),
-                ("beta", beta.to_string()),
-                ("factors", with_factors.to_owned()),
-            ]
-        };
-        let key = [number, bits(alpha), bits(beta), u64::from(factors.is_some())];
+        let (key, arguments) = execution::<T>(self.number, scale, factors.is_some());
         let (x, y, factors) = ranks.agree(&key, arguments, ready)?;
-        let multiplied = self.multiply((x, y), values, factors, (alpha, beta));
-        self.exchange.complete(ranks.communicator(), multiplied)
+        let multiplied = self.multiply((x, y), values, factors, scale);
+        let multiplied = self.exchange.complete(ranks.communicator(), multiplied);
+        if self.fallible { ranks.together(multiplied) } else { multiplied }
     }
 
     /// The product, once all ranks have agreed on it.
@@ -322,8 +288,8 @@ impl<T: DistScalar> SddmmPlan<T> {
         factors: Option<Values<'v, T>>,
     ) -> Result<(DenseView<'v, T>, DenseView<'v, T>, Option<&'v [T]>)> {
         let p = &self.problem;
-        let x = local_rows(p, "X on this rank", self.rows_of_x, p.layout_c).matrix(x, 0)?;
-        let y = local_rows(p, "Y on this rank", self.rows_of_y, p.layout_b).matrix(y, 0)?;
+        let x = rows_of_x(p, self.rows_of_x).matrix(x, 0)?;
+        let y = rows_of_y(p, self.rows_of_y).matrix(y, 0)?;
         validate::length("values", self.nnz, values.len())?;
         self.exchange.check_idle(self.ranks.rank())?;
         let factors = factors.map(|f| f.fit("factors", self.pattern, self.nnz)).transpose()?;
@@ -333,6 +299,124 @@ impl<T: DistScalar> SddmmPlan<T> {
         }
         Ok((x, y, factors))
     }
+}
+
+/// What ranks know of each other's part of a product.
+struct Described {
+    number: u64,
+    problem: Problem,
+    shape: ProductShape,
+    ghosts: Ghosts,
+    /// Whether some rank computes on a GPU.
+    any_gpu: bool,
+    /// The most bytes of a chunk of a message.
+    limit: usize,
+}
+
+/// The messages of a plan.
+struct Messages {
+    /// Incoming ones are those of ranks with ghost rows, in order.
+    exchange: Exchange,
+    /// Outgoing ones, and the rows of Y that go out with them.
+    sends: Vec<(usize, Vec<u32>)>,
+    counted: Counted,
+}
+
+impl Described {
+    /// Checks `problem` and finds ghost rows; `on_gpu` says that this rank computes on a GPU. Collective.
+    fn new<T: DistScalar, I: Index, O: Index>(
+        pattern: &DistPattern<I, O>,
+        problem: &Problem,
+        device: &Device,
+        on_gpu: bool,
+    ) -> Result<Self> {
+        let ranks = pattern.ranks();
+        let number = ranks.next_plan();
+        let (dtype, index_type, offset_type) = (T::DTYPE, I::TYPE, O::TYPE);
+        let problem = Problem { dtype, output: dtype, index_type, offset_type, ..problem.clone() };
+        let checked = supports(&problem).and_then(|()| {
+            problem.check_a(pattern.nrows(), pattern.ncols(), pattern.nnz())?;
+            match (problem.operation, problem.semiring) {
+                (Operation::Sddmm, Semiring::PlusTimes) => Ok(()),
+                _ => Err(Error::Unsupported {
+                    problem: problem.to_string(),
+                    backend: "the SDDMM over ranks".into(),
+                    reason: "it multiplies dense matrices at the nonzeros of a pattern".into(),
+                    nearest: "DistPattern::sddmm".into(),
+                }),
+            }
+        });
+        // Nothing but rows of Y can go.
+        let communication = Communication::RowsOfB;
+        let device = &device.clone().communication(communication);
+        ranks.agree_on(arguments(number, &problem, pattern, device), checked)?;
+        ranks.count_plan();
+        ranks.hosts()?;
+        let ghosts = Ghosts::new(pattern)?;
+        let (any_gpu, limit) = chunks(ranks, on_gpu, &problem)?;
+        let columns = problem.columns;
+        let shape = ProductShape { columns, dtype, transpose_a: false, communication };
+        Ok(Described { number, problem, shape, ghosts, any_gpu, limit })
+    }
+
+    /// Bytes if every rank sent all its rows of Y to all others.
+    fn oblivious<I: Index, O: Index>(&self, pattern: &DistPattern<I, O>) -> u64 {
+        oblivious(pattern.columns(), &self.shape)
+    }
+
+    /// The messages of this rank.
+    fn messages<T: DistScalar, I: Index, O: Index>(
+        &self,
+        pattern: &DistPattern<I, O>,
+    ) -> Result<Messages> {
+        let ranks = pattern.ranks();
+        let (rank, n, hosts) = (ranks.rank(), self.problem.columns, ranks.hosts()?);
+        let mut counted = Counted { nonzeros: pattern.local().nnz() as u64, ..Counted::default() };
+        let mut exchange = Exchange::with_limit(self.limit);
+        for block in &self.ghosts.blocks.others {
+            counted.add_block(&block.counts, &self.shape, hosts.differ(rank, block.peer));
+            if n > 0 {
+                exchange.add_incoming::<T>(block.peer, Tag::Operands, block.columns.len() * n)?;
+            }
+        }
+        let mut sends = Vec::new();
+        for (q, rows) in self.ghosts.requested.iter().enumerate() {
+            if rows.len() * n > 0 {
+                let message = exchange.add_outgoing::<T>(q, Tag::Operands, rows.len() * n)?;
+                sends.push((message, rows.clone()));
+            }
+        }
+        counted.add_messages(&exchange, rank, hosts);
+        Ok(Messages { exchange, sends, counted })
+    }
+}
+
+/// What has to be the same on every rank for an execution by plan `number`: as a key, and in words.
+fn execution<T: DistScalar>(
+    number: u64,
+    (alpha, beta): (T::Accum, T::Accum),
+    with_factors: bool,
+) -> ([u64; 4], impl Fn() -> Arguments) {
+    let bits = |f: T::Accum| f.to_f64().to_bits() ^ (f.to_i64() as u64).rotate_left(32);
+    let arguments = move || {
+        vec![
+            ("call", format!("sddmm by plan {number}")),
+            ("alpha", alpha.to_string()),
+            ("beta", beta.to_string()),
+            ("factors", if with_factors { "yes" } else { "no" }.to_owned()),
+        ]
+    };
+    ([number, bits(alpha), bits(beta), u64::from(with_factors)], arguments)
+}
+
+/// This rank's rows of X.
+fn rows_of_x(problem: &Problem, rows: usize) -> Batch {
+    local_rows(problem, "X on this rank", rows, problem.layout_c)
+}
+
+/// This rank's rows of Y.
+fn rows_of_y(problem: &Problem, rows: usize) -> Batch {
+    local_rows(problem, "Y on this rank", rows, problem.layout_b)
 }
 
 /// The nonzeros with ghost rows of Y: (row, ghost row, position), row by row.

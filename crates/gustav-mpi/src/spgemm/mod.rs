@@ -1,20 +1,22 @@
 //! SpGEMM over ranks: C = scale(α, A·B), all three sparse.
 
+mod gathered;
+mod gpu;
+
 use gustav_core::buffer::try_vec;
-use gustav_core::{
-    Csr, Error, Index, Operation, Pattern, PatternId, Problem, Result, Scalar, Values,
-};
+use gustav_core::{Csr, Index, Pattern, PatternId, Problem, Result, Scalar, Values};
 use gustav_cpu::spgemm::SpgemmCall;
 
 use crate::blocks::fits;
-use crate::communicator::Tag;
-use crate::device::{arguments, supports};
-use crate::exchange::{Exchange, all_to_all};
+use crate::exchange::Exchange;
 use crate::explain::unconfigured;
-use crate::ghosts::Ghosts;
 use crate::local::DistScalar;
+use crate::ranks::Arguments;
 use crate::volume::Counted;
 use crate::{Communication, Device, DistCsr, DistPattern, Explanation, Partition, Ranks, Volume};
+
+use gathered::Gathered;
+pub use gpu::{DistDeviceCsr, GpuSpgemmPlan};
 
 /// A plan for sparse × sparse products with patterns of A and B over ranks, made by `a.spgemm(&b).plan(&device)`.
 ///
@@ -56,84 +58,24 @@ impl<T: DistScalar, I: Index, O: Index> SpgemmPlan<T, I, O> {
     ) -> Result<Self> {
         let ranks = a.ranks();
         let _lock = ranks.lock();
-        let number = ranks.next_plan();
-        let (dtype, index_type, offset_type) = (T::DTYPE, I::TYPE, O::TYPE);
-        let problem = Problem { dtype, output: dtype, index_type, offset_type, ..problem.clone() };
-        let device = &device.clone().communication(Communication::RowsOfB);
-        let mut agreed = arguments(number, &problem, a, device);
-        agreed.push(("partition of rows of B", b.rows().description()));
-        agreed.push(("partition of columns of B", b.columns().description()));
-        ranks.agree_on(agreed, check(a, b, &problem))?;
-        ranks.count_plan();
-
-        ranks.hosts()?;
-        let ghosts = Ghosts::new(a)?;
-        let local = b.local().view();
-        // Lengths of rows, then their columns.
-        let lengths: Vec<Vec<u64>> = of_rows(&ghosts.requested, |row| [local.row_len(row) as u64]);
-        let columns: Vec<Vec<I>> = of_rows(&ghosts.requested, |row| local.row(row).iter().copied());
-        let lengths = all_to_all(ranks, &lengths.iter().map(Vec::as_slice).collect::<Vec<_>>())?;
-        let columns = all_to_all(ranks, &columns.iter().map(Vec::as_slice).collect::<Vec<_>>())?;
-        let built = Self::build([a, b], problem, device, number, ghosts, (lengths, columns));
+        let gathered = Gathered::new::<T, O>([a, b], problem, device, false)?;
+        let all = gathered.oblivious::<T, O>(b);
+        let built = Self::build([a, b], gathered, device);
         let (mut plan, counted) = ranks.together(built)?;
-        let all = (b.nnz() * (ranks.size() - 1) * size_of::<T>()) as u64;
         plan.explanation.volume = Volume::gather(ranks, counted, all)?;
         Ok(plan)
     }
 
     fn build(
         [a, b]: [&DistPattern<I, O>; 2],
-        problem: Problem,
+        gathered: Gathered<I>,
         device: &Device,
-        number: u64,
-        ghosts: Ghosts,
-        (lengths, columns): (Vec<Vec<u64>>, Vec<Vec<I>>),
     ) -> Result<(Self, Counted)> {
         let ranks = a.ranks();
-        let (rank, local) = (ranks.rank(), b.local().view());
-        let own = local.nrows();
-        let rows = own + ghosts.count();
-        fits("rows and ghost rows of B", rows)?;
-        // Rows of B in the order of all rows: ghosts of ranks before this one, its own, ghosts of those after it.
-        let before = |q: usize| ghosts.blocks.others.iter().filter(move |block| block.peer < q);
-        let first_row = |q: usize| {
-            before(q).map(|block| block.columns.len()).sum::<usize>()
-                + if q > rank { own } else { 0 }
-        };
-        let remote = columns.iter().map(Vec::len).sum::<usize>();
-        let mut of_b = try_vec::<I>(local.nnz() + remote, "columns of rows of B")?;
-        let mut offsets = try_vec::<u64>(rows + 1, "row offsets of B")?;
-        offsets.push(0);
-        let mut own_at = 0;
-        let mut exchange = Exchange::default();
-        let mut firsts = Vec::new();
-        for q in 0..ranks.size() {
-            let ends = |lengths: &mut dyn Iterator<Item = u64>, offsets: &mut Vec<u64>| {
-                for len in lengths {
-                    offsets.push(offsets[offsets.len() - 1] + len);
-                }
-            };
-            if q == rank {
-                own_at = of_b.len();
-                ends(&mut (0..own).map(|r| local.row_len(r) as u64), &mut offsets);
-                of_b.extend_from_slice(local.indices());
-            } else {
-                if !columns[q].is_empty() {
-                    exchange.add_incoming::<T>(q, Tag::Operands, columns[q].len())?;
-                    firsts.push(of_b.len());
-                }
-                ends(&mut lengths[q].iter().copied(), &mut offsets);
-                of_b.extend_from_slice(&columns[q]);
-            }
-        }
-        if offsets.len() != rows + 1 || offsets[rows] != of_b.len() as u64 {
-            return Err(Error::Communication {
-                rank,
-                peer: None,
-                action: "reading rows of B",
-                reason: "they are not those that were requested".into(),
-            });
-        }
+        let counted = gathered.count(a)?;
+        let Gathered { number, problem, of_a, offsets, columns: of_b, own_at, .. } = gathered;
+        let Gathered { exchange, firsts, sends, .. } = gathered;
+        let rows = offsets.len() - 1;
         // Columns that occur, so that accumulators are as large as what this rank has, not as all of B.
         let mut of_c = try_vec::<I>(of_b.len(), "columns of C")?;
         of_c.extend_from_slice(&of_b);
@@ -143,32 +85,9 @@ impl<T: DistScalar, I: Index, O: Index> SpgemmPlan<T, I, O> {
         let number_of = |c: &I| of_c.partition_point(|k| k < c) as u32;
         let indices: Vec<u32> = of_b.iter().map(number_of).collect();
         let pattern_b = Pattern::<u32, u64>::new(rows, of_c.len(), offsets, indices)?;
-
-        let mut in_order = try_vec::<u32>(a.local().nnz(), "columns of A")?;
-        in_order.resize(a.local().nnz(), 0);
-        let own_columns = ghosts.blocks.own.columns.iter().zip(&ghosts.blocks.own.positions);
-        let first = first_row(rank);
-        own_columns.for_each(|(c, at)| in_order[*at] = first as u32 + c);
-        for block in &ghosts.blocks.others {
-            let first = first_row(block.peer) as u32;
-            for (c, at) in block.here.columns.iter().zip(&block.here.positions) {
-                in_order[*at] = first + block.columns.partition_point(|k| k < c) as u32;
-            }
-        }
         let offsets = a.local().offsets().iter().map(|o| o.to_usize() as u64).collect::<Vec<_>>();
-        let pattern_a = Pattern::<u32, u64>::new(a.local().nrows(), rows, offsets, in_order)?;
+        let pattern_a = Pattern::<u32, u64>::new(a.local().nrows(), rows, offsets, of_a)?;
 
-        let mut sends = Vec::new();
-        for (q, requested) in ghosts.requested.iter().enumerate() {
-            let positions: Vec<usize> =
-                requested.iter().flat_map(|r| local.row_range(*r as usize)).collect();
-            if !positions.is_empty() {
-                sends.push((
-                    exchange.add_outgoing::<T>(q, Tag::Operands, positions.len())?,
-                    positions,
-                ));
-            }
-        }
         let request = pattern_a.spgemm(&pattern_b);
         let request = request.semiring(problem.semiring).deterministic(problem.deterministic);
         let planned =
@@ -176,15 +95,11 @@ impl<T: DistScalar, I: Index, O: Index> SpgemmPlan<T, I, O> {
         let plan = gustav_cpu::SpgemmPlan::new(&pattern_a, &pattern_b, &planned, &device.options)?;
         let mut values = try_vec::<T>(of_b.len(), "values of rows of B")?;
         values.resize(of_b.len(), T::zero());
-        let mut counted = Counted { nonzeros: plan.products(), ..Counted::default() };
-        counted.add_messages(&exchange, rank, ranks.hosts()?);
-        counted.rows_of_b_bytes = counted.sent_bytes;
-        counted.direct_network_bytes = counted.network_bytes;
         let held = size_of_val(&values[..]) + size_of_val(&of_c[..]) + exchange.bytes();
         let explanation = Explanation {
             problem,
             ranks: ranks.communicator().description(),
-            communication: device.communication,
+            communication: Communication::RowsOfB,
             volume: Volume::default(),
             order: a.order().copied(),
             copies: None,
@@ -236,12 +151,7 @@ impl<T: DistScalar, I: Index, O: Index> SpgemmPlan<T, I, O> {
                 .exchange
                 .check_idle(ranks.rank())
                 .and_then(|()| Ok((a.fit("A", of_a.0, of_a.1)?, b.fit("B", of_b.0, of_b.1)?)));
-            let given = alpha.map_or_else(|| "one".into(), |alpha| alpha.to_string());
-            let number = self.number;
-            let bits =
-                alpha.map_or(0, |f| f.to_f64().to_bits() ^ (f.to_i64() as u64).rotate_left(32));
-            let arguments = || vec![("call", format!("spgemm by plan {number}")), ("alpha", given)];
-            let key = [number, u64::from(alpha.is_some()), bits];
+            let (key, arguments) = call::<T>(self.number, alpha);
             let (a, b) = ranks.agree(&key, arguments, ready)?;
             let multiplied = self.exchange_values(b).and_then(|()| self.multiply(a, alpha));
             ranks.together(multiplied)?
@@ -287,44 +197,15 @@ impl<T: DistScalar, I: Index, O: Index> SpgemmPlan<T, I, O> {
     }
 }
 
-/// What `of` gives for the rows that each rank needs.
-fn of_rows<W, Ws: IntoIterator<Item = W>>(
-    requested: &[Vec<u32>],
-    of: impl Fn(usize) -> Ws,
-) -> Vec<Vec<W>> {
-    requested.iter().map(|rows| rows.iter().flat_map(|r| of(*r as usize)).collect()).collect()
-}
-
-fn check<I: Index, O: Index>(
-    a: &DistPattern<I, O>,
-    b: &DistPattern<I, O>,
-    problem: &Problem,
-) -> Result<()> {
-    supports(problem)?;
-    if problem.operation != Operation::Spgemm
-        || problem.transpose_a
-        || problem.output != problem.dtype
-    {
-        return Err(Error::Unsupported {
-            problem: problem.to_string(),
-            backend: "the SpGEMM over ranks".into(),
-            reason: "it computes A*B in the type of the operands".into(),
-            nearest: "DistPattern::spgemm without transposition".into(),
-        });
-    }
-    if !a.ranks().same(b.ranks()) {
-        return Err(Error::Argument {
-            name: "B",
-            found: format!("a pattern over {:?}", b.ranks()),
-            expected: "one over the ranks of A".into(),
-        });
-    }
-    if a.columns() != b.rows() {
-        return Err(Error::Shape {
-            op: "spgemm",
-            expected: format!("rows of B spread as columns of A: {}", a.columns().description()),
-            found: b.rows().description(),
-        });
-    }
-    Ok(())
+/// What has to be the same on every rank for an execution by plan `number`: as a key, and in words.
+fn call<T: DistScalar>(
+    number: u64,
+    alpha: Option<T::Accum>,
+) -> ([u64; 3], impl FnOnce() -> Arguments) {
+    let bits = alpha.map_or(0, |f| f.to_f64().to_bits() ^ (f.to_i64() as u64).rotate_left(32));
+    let arguments = move || {
+        let given = alpha.map_or_else(|| "one".into(), |alpha| alpha.to_string());
+        vec![("call", format!("spgemm by plan {number}")), ("alpha", given)]
+    };
+    ([number, u64::from(alpha.is_some()), bits], arguments)
 }

@@ -3,15 +3,26 @@
 use gustav_core::{Error, Result};
 use gustav_cuda::{Device, DeviceBuffer, PinnedBuffer};
 
+use super::part;
 use crate::exchange::{Exchange, External};
 use crate::local::DistScalar;
 
 /// Memory of all messages of a plan on the GPU, by their numbers.
-pub(super) struct Staging<T: DistScalar> {
+pub struct Staging<T: DistScalar> {
     pub incoming: Vec<DeviceBuffer<T>>,
     pub outgoing: Vec<DeviceBuffer<T>>,
+    /// What incoming messages are parts of, if they are.
+    pub joined: Option<DeviceBuffer<T>>,
     /// Their page-locked memory, as long as a plan's exchange has it; none where messages go to MPI from the GPU.
     pub host: bool,
+}
+
+/// Where incoming messages are to be in one array on the GPU.
+pub struct Joined<'j> {
+    /// Values of the array.
+    pub len: usize,
+    /// The position of the first value of every incoming message, none of which overlap.
+    pub firsts: &'j [usize],
 }
 
 impl<T: DistScalar> Staging<T> {
@@ -19,9 +30,16 @@ impl<T: DistScalar> Staging<T> {
     ///
     /// # Errors
     /// [`Error::OutOfMemory`], [`Error::Device`].
-    pub fn new(device: &Device, exchange: &mut Exchange, direct: bool) -> Result<Self> {
+    pub fn new(
+        device: &Device,
+        exchange: &mut Exchange,
+        joined: Option<Joined<'_>>,
+        direct: bool,
+    ) -> Result<Self> {
         let (mut incoming, mut outgoing) = (Vec::new(), Vec::new());
-        let external = |is_incoming: bool, _: usize, bytes: usize| {
+        let zeros = |len| DeviceBuffer::<T>::zeros(device, len, "messages on the device");
+        let whole = joined.as_ref().map(|joined| zeros(joined.len)).transpose()?;
+        let external = |is_incoming: bool, number: usize, bytes: usize| {
             if !bytes.is_multiple_of(size_of::<T>()) {
                 return Err(Error::Device {
                     action: "taking memory for messages",
@@ -29,7 +47,11 @@ impl<T: DistScalar> Staging<T> {
                 });
             }
             let len = bytes / size_of::<T>();
-            let buffer = DeviceBuffer::<T>::zeros(device, len, "messages on the device")?;
+            let buffer = match joined.as_ref().zip(whole.as_ref()).filter(|_| is_incoming) {
+                // SAFETY: the array is dropped together with its parts, and plans order the work on both by their stream.
+                Some((joined, whole)) => unsafe { part(whole, joined.firsts[number], len) },
+                None => zeros(len)?,
+            };
             // Whoever uses the memory next is not of this stream.
             device.stream().synchronize()?;
             let external = match direct {
@@ -55,17 +77,20 @@ impl<T: DistScalar> Staging<T> {
         // SAFETY: a plan leaks the memory on the GPU if something is in flight when it is dropped; the owner has that on
         // the host. The plan touches both as an exchange requires.
         unsafe { exchange.use_external(external)? };
-        Ok(Staging { incoming, outgoing, host: !direct })
+        Ok(Staging { incoming, outgoing, joined: whole, host: !direct })
     }
 
     /// Bytes on the GPU.
     pub fn bytes(&self) -> usize {
-        self.incoming.iter().chain(&self.outgoing).map(DeviceBuffer::bytes).sum()
+        let incoming = if self.joined.is_some() { &[] } else { &self.incoming[..] };
+        let buffers = incoming.iter().chain(&self.outgoing).chain(&self.joined);
+        buffers.map(DeviceBuffer::bytes).sum()
     }
 
     /// Leaves the memory to messages that are still in flight.
     pub fn leak(&mut self) {
         std::mem::forget(std::mem::take(&mut self.incoming));
         std::mem::forget(std::mem::take(&mut self.outgoing));
+        std::mem::forget(self.joined.take());
     }
 }

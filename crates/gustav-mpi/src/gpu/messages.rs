@@ -1,0 +1,179 @@
+//! Messages of a plan with a GPU: their memory, and what an execution does with them.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+
+use gustav_core::Result;
+use gustav_cuda::{Device, Event, Stream};
+
+use super::{Joined, Staging};
+use crate::Ranks;
+use crate::communicator::Communicator;
+use crate::exchange::{Arrived, Exchange};
+use crate::local::DistScalar;
+
+/// The messages of a plan, and their memory.
+pub struct GpuMessages<T: DistScalar> {
+    ranks: Ranks,
+    device: Device,
+    /// For copies from and to the host beside other work.
+    copies: Stream,
+    exchange: Exchange,
+    staging: Staging<T>,
+}
+
+impl<T: DistScalar> GpuMessages<T> {
+    /// Memory for the messages of `exchange`, as [`Staging::new`]; `on_host` says that some are read or written there.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn new(
+        ranks: &Ranks,
+        device: &Device,
+        mut exchange: Exchange,
+        joined: Option<Joined<'_>>,
+        on_host: bool,
+    ) -> Result<Self> {
+        let direct = ranks.communicator().takes_device_memory() && !on_host;
+        let staging = Staging::new(device, &mut exchange, joined, direct)?;
+        let (ranks, device) = (ranks.clone(), device.clone());
+        Ok(GpuMessages { ranks, copies: device.new_stream()?, device, exchange, staging })
+    }
+
+    /// Bytes on the GPU and in page-locked memory.
+    pub fn bytes(&self) -> usize {
+        self.staging.bytes() + self.exchange.bytes()
+    }
+
+    /// As [`Exchange::check_idle`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn check_idle(&self) -> Result<()> {
+        self.exchange.check_idle(self.ranks.rank())
+    }
+
+    /// Begins an execution: starts to receive.
+    ///
+    /// # Errors
+    /// As all calls of a [`Communicator`].
+    pub fn begin(&mut self) -> Result<Transport<'_, T>> {
+        let communicator = self.ranks.communicator();
+        self.exchange.receive(communicator)?;
+        Ok(Transport {
+            communicator,
+            exchange: &mut self.exchange,
+            staging: &mut self.staging,
+            stream: self.device.stream(),
+            copies: &self.copies,
+            pending: VecDeque::new(),
+        })
+    }
+
+    /// `result` of an execution, once no rank waits for this one, if no rank failed. Collective.
+    ///
+    /// # Errors
+    /// That of `result`, [`Error::OtherRank`](gustav_core::Error::OtherRank), and as all calls of a [`Communicator`].
+    pub fn conclude<R>(&mut self, result: Result<R>) -> Result<R> {
+        if result.is_err() {
+            // Nothing is sent while the GPU still writes it. A GPU that fails here as well writes nothing any more.
+            let _ = self.copies.synchronize().and(self.device.stream().synchronize());
+        }
+        let result = self.exchange.complete(self.ranks.communicator(), result);
+        self.ranks.together(result)
+    }
+}
+
+impl<T: DistScalar> Drop for GpuMessages<T> {
+    fn drop(&mut self) {
+        if self.check_idle().is_err() {
+            self.staging.leak();
+        }
+    }
+}
+
+/// The messages of one execution.
+pub struct Transport<'e, T: DistScalar> {
+    pub communicator: &'e dyn Communicator,
+    pub exchange: &'e mut Exchange,
+    pub staging: &'e mut Staging<T>,
+    /// Of products and packing: the device's own.
+    pub stream: &'e Stream,
+    copies: &'e Stream,
+    /// Parts of messages that are sent once the copy to the host, or what computes them, is done.
+    pending: VecDeque<(usize, Range<usize>, Event)>,
+}
+
+impl<T: DistScalar> Transport<'_, T> {
+    /// Has an outgoing message sent, part by part, once the work on it that is queued so far is done.
+    ///
+    /// # Errors
+    /// [`Error::Device`](gustav_core::Error::Device).
+    pub fn queue_send(&mut self, message: usize) -> Result<()> {
+        let from = &self.staging.outgoing[message];
+        let computed = self.stream.record()?;
+        for range in self.exchange.send_chunks(self.communicator, message) {
+            if !self.staging.host {
+                self.pending.push_back((message, range, self.stream.record()?));
+                continue;
+            }
+            self.copies.wait(&computed)?;
+            let (values, first) = self.exchange.outgoing_chunk::<T>(message, &range);
+            // SAFETY: the part is sent after the event, and nothing else touches it before.
+            unsafe { from.start_read(first, values, self.copies)? };
+            self.pending.push_back((message, range, self.copies.record()?));
+        }
+        Ok(())
+    }
+
+    /// Sends what is pending, in order, each part once it is there.
+    ///
+    /// # Errors
+    /// As all calls of a [`Communicator`], [`Error::Device`](gustav_core::Error::Device).
+    pub fn send_pending(&mut self) -> Result<()> {
+        while let Some((message, range, event)) = self.pending.pop_front() {
+            event.synchronize()?;
+            self.exchange.send_chunk(self.communicator, message, range)?;
+        }
+        Ok(())
+    }
+
+    /// Waits until another incoming message is complete, and returns its number: work that is queued from now on finds it on
+    /// the GPU. Chunks of messages are copied there as they arrive.
+    ///
+    /// # Errors
+    /// As [`Transport::send_pending`].
+    pub fn next_message(&mut self) -> Result<usize> {
+        loop {
+            let Arrived { number, range, complete } =
+                self.exchange.next_chunk(self.communicator)?;
+            self.upload(number, range)?;
+            if complete {
+                return Ok(number);
+            }
+        }
+    }
+
+    /// Copies a chunk that has arrived to the GPU.
+    fn upload(&mut self, message: usize, range: Range<usize>) -> Result<()> {
+        if !self.staging.host {
+            return Ok(());
+        }
+        let (values, first) = self.exchange.incoming_chunk::<T>(message, &range);
+        // SAFETY: the message has arrived, and is received again only after the copies were waited for.
+        unsafe { self.staging.incoming[message].start_write(first, values, self.copies)? };
+        // Products read the memory by other buffers.
+        self.stream.wait(&self.copies.record()?)
+    }
+
+    /// Waits until all messages and all work are done.
+    ///
+    /// # Errors
+    /// As [`Transport::send_pending`].
+    pub fn finish(self) -> Result<()> {
+        self.exchange.finish(self.communicator)?;
+        // The next execution receives into memory that copies read.
+        self.copies.synchronize()?;
+        self.stream.synchronize()
+    }
+}

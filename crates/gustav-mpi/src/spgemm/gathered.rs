@@ -1,0 +1,190 @@
+//! The rows of B that a rank multiplies with: its own, and ghost rows.
+
+use gustav_core::buffer::try_vec;
+use gustav_core::{Error, Index, Operation, Problem, Result};
+
+use crate::blocks::fits;
+use crate::communicator::Tag;
+use crate::device::{arguments, supports};
+use crate::exchange::{Exchange, all_to_all};
+use crate::ghosts::Ghosts;
+use crate::gpu::chunks;
+use crate::local::DistScalar;
+use crate::volume::Counted;
+use crate::{Communication, Device, DistPattern};
+
+/// The rows of B that this rank multiplies with, in the order of all rows: ghosts of ranks before this one, its own, ghosts
+/// of those after it.
+pub struct Gathered<I: Index> {
+    pub number: u64,
+    pub problem: Problem,
+    /// Which of the rows each nonzero of A needs.
+    pub of_a: Vec<u32>,
+    /// Offsets of the rows, and their columns among all.
+    pub offsets: Vec<u64>,
+    pub columns: Vec<I>,
+    /// The first value of this rank.
+    pub own_at: usize,
+    pub exchange: Exchange,
+    /// Where the values of each incoming message go.
+    pub firsts: Vec<usize>,
+    /// Outgoing messages, and the positions of the values that go out with them.
+    pub sends: Vec<(usize, Vec<usize>)>,
+}
+
+impl<I: Index> Gathered<I> {
+    /// Checks `problem` and exchanges the patterns of rows; `on_gpu` says that this rank computes on a GPU. Collective.
+    ///
+    /// # Errors
+    /// On every rank, as [`SpgemmPlan::new`](crate::SpgemmPlan::new).
+    pub fn new<T: DistScalar, O: Index>(
+        [a, b]: [&DistPattern<I, O>; 2],
+        problem: &Problem,
+        device: &Device,
+        on_gpu: bool,
+    ) -> Result<Self> {
+        let ranks = a.ranks();
+        let number = ranks.next_plan();
+        let (dtype, index_type, offset_type) = (T::DTYPE, I::TYPE, O::TYPE);
+        let problem = Problem { dtype, output: dtype, index_type, offset_type, ..problem.clone() };
+        let device = &device.clone().communication(Communication::RowsOfB);
+        let mut agreed = arguments(number, &problem, a, device);
+        agreed.push(("partition of rows of B", b.rows().description()));
+        agreed.push(("partition of columns of B", b.columns().description()));
+        ranks.agree_on(agreed, check(a, b, &problem))?;
+        ranks.count_plan();
+
+        ranks.hosts()?;
+        let ghosts = Ghosts::new(a)?;
+        let (_, limit) = chunks(ranks, on_gpu, &problem)?;
+        let local = b.local().view();
+        // Lengths of rows, then their columns.
+        let lengths: Vec<Vec<u64>> = of_rows(&ghosts.requested, |row| [local.row_len(row) as u64]);
+        let columns: Vec<Vec<I>> = of_rows(&ghosts.requested, |row| local.row(row).iter().copied());
+        let lengths = all_to_all(ranks, &lengths.iter().map(Vec::as_slice).collect::<Vec<_>>())?;
+        let columns = all_to_all(ranks, &columns.iter().map(Vec::as_slice).collect::<Vec<_>>())?;
+        let described = (number, problem, limit);
+        ranks.together(Self::build::<T, O>([a, b], described, &ghosts, (&lengths, &columns)))
+    }
+
+    fn build<T: DistScalar, O: Index>(
+        [a, b]: [&DistPattern<I, O>; 2],
+        (number, problem, limit): (u64, Problem, usize),
+        ghosts: &Ghosts,
+        (lengths, received): (&[Vec<u64>], &[Vec<I>]),
+    ) -> Result<Self> {
+        let ranks = a.ranks();
+        let (rank, local) = (ranks.rank(), b.local().view());
+        let own = local.nrows();
+        let rows = own + ghosts.count();
+        fits("rows and ghost rows of B", rows)?;
+        let remote = received.iter().map(Vec::len).sum::<usize>();
+        let mut columns = try_vec::<I>(local.nnz() + remote, "columns of rows of B")?;
+        let mut offsets = try_vec::<u64>(rows + 1, "row offsets of B")?;
+        offsets.push(0);
+        let mut own_at = 0;
+        let mut exchange = Exchange::with_limit(limit);
+        let mut firsts = Vec::new();
+        for q in 0..ranks.size() {
+            let ends = |lengths: &mut dyn Iterator<Item = u64>, offsets: &mut Vec<u64>| {
+                for len in lengths {
+                    offsets.push(offsets[offsets.len() - 1] + len);
+                }
+            };
+            if q == rank {
+                own_at = columns.len();
+                ends(&mut (0..own).map(|r| local.row_len(r) as u64), &mut offsets);
+                columns.extend_from_slice(local.indices());
+            } else {
+                if !received[q].is_empty() {
+                    exchange.add_incoming::<T>(q, Tag::Operands, received[q].len())?;
+                    firsts.push(columns.len());
+                }
+                ends(&mut lengths[q].iter().copied(), &mut offsets);
+                columns.extend_from_slice(&received[q]);
+            }
+        }
+        if offsets.len() != rows + 1 || offsets[rows] != columns.len() as u64 {
+            return Err(Error::Communication {
+                rank,
+                peer: None,
+                action: "reading rows of B",
+                reason: "they are not those that were requested".into(),
+            });
+        }
+        let first_row = |q: usize| ghosts.first_row(q, rank, own);
+        let of_a = ghosts.rows_of_nonzeros(a.local().nnz(), rank, first_row)?;
+        let mut sends = Vec::new();
+        for (q, requested) in ghosts.requested.iter().enumerate() {
+            let positions: Vec<usize> =
+                requested.iter().flat_map(|r| local.row_range(*r as usize)).collect();
+            if !positions.is_empty() {
+                let message = exchange.add_outgoing::<T>(q, Tag::Operands, positions.len())?;
+                sends.push((message, positions));
+            }
+        }
+        Ok(Gathered { number, problem, of_a, offsets, columns, own_at, exchange, firsts, sends })
+    }
+
+    /// Bytes if every rank sent all its values of B to all others.
+    pub fn oblivious<T: DistScalar, O: Index>(&self, b: &DistPattern<I, O>) -> u64 {
+        (b.nnz() * (b.ranks().size() - 1) * size_of::<T>()) as u64
+    }
+
+    /// What this rank multiplies and sends: of A·B, intermediate products and values.
+    ///
+    /// # Errors
+    /// As all calls of a [`Communicator`](crate::Communicator).
+    pub fn count<O: Index>(&self, a: &DistPattern<I, O>) -> Result<Counted> {
+        let ranks = a.ranks();
+        let len = |row: &u32| self.offsets[*row as usize + 1] - self.offsets[*row as usize];
+        let nonzeros = self.of_a.iter().map(len).sum();
+        let mut counted = Counted { nonzeros, ..Counted::default() };
+        counted.add_messages(&self.exchange, ranks.rank(), ranks.hosts()?);
+        counted.rows_of_b_bytes = counted.sent_bytes;
+        counted.direct_network_bytes = counted.network_bytes;
+        Ok(counted)
+    }
+}
+
+/// What `of` gives for the rows that each rank needs.
+fn of_rows<W, Ws: IntoIterator<Item = W>>(
+    requested: &[Vec<u32>],
+    of: impl Fn(usize) -> Ws,
+) -> Vec<Vec<W>> {
+    requested.iter().map(|rows| rows.iter().flat_map(|r| of(*r as usize)).collect()).collect()
+}
+
+fn check<I: Index, O: Index>(
+    a: &DistPattern<I, O>,
+    b: &DistPattern<I, O>,
+    problem: &Problem,
+) -> Result<()> {
+    supports(problem)?;
+    if problem.operation != Operation::Spgemm
+        || problem.transpose_a
+        || problem.output != problem.dtype
+    {
+        return Err(Error::Unsupported {
+            problem: problem.to_string(),
+            backend: "the SpGEMM over ranks".into(),
+            reason: "it computes A*B in the type of the operands".into(),
+            nearest: "DistPattern::spgemm without transposition".into(),
+        });
+    }
+    if !a.ranks().same(b.ranks()) {
+        return Err(Error::Argument {
+            name: "B",
+            found: format!("a pattern over {:?}", b.ranks()),
+            expected: "one over the ranks of A".into(),
+        });
+    }
+    if a.columns() != b.rows() {
+        return Err(Error::Shape {
+            op: "spgemm",
+            expected: format!("rows of B spread as columns of A: {}", a.columns().description()),
+            found: b.rows().description(),
+        });
+    }
+    Ok(())
+}

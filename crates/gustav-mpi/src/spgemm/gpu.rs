@@ -1,0 +1,254 @@
+//! SpGEMM over ranks, of which this one computes on a GPU.
+
+use gustav_core::{Index, Operation, Pattern, PatternId, Plans, Problem, Result, SpgemmRequest};
+use gustav_cuda::{DeviceBuffer, DeviceCsr, DevicePattern, DeviceValues, RowList, SpgemmCall};
+
+use super::{Gathered, call};
+use crate::device::unmasked;
+use crate::explain::unconfigured;
+use crate::gpu::{Gpu, GpuMessages, Joined, check_device, part, positions};
+use crate::local::DistScalar;
+use crate::matrix::over_ranks;
+use crate::volume::Counted;
+use crate::{DistPattern, Explanation, Partition, Ranks, Volume};
+
+/// A sparse matrix whose rows are spread over ranks, of which this one has its rows on a GPU.
+#[derive(Debug)]
+pub struct DistDeviceCsr<T: DistScalar, I: Index = u32, O: Index = u32> {
+    rows: Partition,
+    columns: Partition,
+    nnz: usize,
+    local: DeviceCsr<T, I, O>,
+}
+
+impl<T: DistScalar, I: Index, O: Index> DistDeviceCsr<T, I, O> {
+    /// Which rows each rank has.
+    pub fn rows(&self) -> &Partition {
+        &self.rows
+    }
+
+    /// Which columns each rank has.
+    pub fn columns(&self) -> &Partition {
+        &self.columns
+    }
+
+    /// Nonzeros of all ranks.
+    pub fn nnz(&self) -> usize {
+        self.nnz
+    }
+
+    /// This rank's rows, over all columns.
+    pub fn local(&self) -> &DeviceCsr<T, I, O> {
+        &self.local
+    }
+
+    /// The same, owned.
+    pub fn into_local(self) -> DeviceCsr<T, I, O> {
+        self.local
+    }
+}
+
+/// A plan for sparse × sparse products with patterns of A and B over ranks, of which this one computes on a GPU, made by
+/// `a.spgemm(&b).plan(&gpu)`.
+///
+/// What ranks send is as of an [`SpgemmPlan`](crate::SpgemmPlan), of which other ranks may have one. Results are those of
+/// [`gustav_cuda::SpgemmPlan`] for this rank's rows of A and the rows of B that they need.
+pub struct GpuSpgemmPlan<T: DistScalar, I: Index = u32, O: Index = u32> {
+    ranks: Ranks,
+    number: u64,
+    patterns: [(PatternId, usize); 2],
+    columns: Partition,
+    device: gustav_cuda::Device,
+    plan: gustav_cuda::SpgemmPlan<T, I, O>,
+    /// The first of this rank's values of B among all that it multiplies with, where there are values of other ranks.
+    own_at: Option<usize>,
+    /// Messages, and the positions of the values that go out with them.
+    sends: Vec<(usize, RowList<T>)>,
+    messages: GpuMessages<T>,
+    explanation: Explanation,
+}
+
+impl<T: DistScalar, I: Index, O: Index> GpuSpgemmPlan<T, I, O> {
+    /// Plans `problem` for `a` and `b`. Collective.
+    ///
+    /// # Errors
+    /// As [`SpgemmPlan::new`](crate::SpgemmPlan::new), [`Error::Overflow`](gustav_core::Error::Overflow) when the rows of B
+    /// that a rank multiplies with have more nonzeros than the offset type, and those of the GPU.
+    pub fn new(
+        a: &DistPattern<I, O>,
+        b: &DistPattern<I, O>,
+        problem: &Problem,
+        gpu: &Gpu,
+    ) -> Result<Self> {
+        let ranks = a.ranks();
+        let _lock = ranks.lock();
+        let gathered = Gathered::new::<T, O>([a, b], problem, &gpu.options, true)?;
+        let all = gathered.oblivious::<T, O>(b);
+        let built = Self::build([a, b], gathered, gpu);
+        let (mut plan, counted) = ranks.together(built)?;
+        plan.explanation.volume = Volume::gather(ranks, counted, all)?;
+        Ok(plan)
+    }
+
+    fn build(
+        [a, b]: [&DistPattern<I, O>; 2],
+        gathered: Gathered<I>,
+        gpu: &Gpu,
+    ) -> Result<(Self, Counted)> {
+        let (ranks, device) = (a.ranks(), &gpu.device);
+        let counted = gathered.count(a)?;
+        let Gathered { number, problem, of_a, offsets, columns, own_at, firsts, .. } = gathered;
+        let Gathered { exchange, sends, .. } = gathered;
+        let (rows, nnz_of_b) = (offsets.len() - 1, columns.len());
+        let narrow = |o: &u64| O::try_from_usize(*o as usize, "row offsets of B");
+        let offsets = offsets.iter().map(narrow).collect::<Result<Vec<O>>>()?;
+        let pattern_b = Pattern::<I, O>::new(rows, b.ncols(), offsets, columns)?;
+        let narrow = |k: u32| I::try_from_usize(k as usize, "rows of B on one rank");
+        let indices = of_a.into_iter().map(narrow).collect::<Result<Vec<I>>>()?;
+        let offsets = a.local().offsets().to_vec();
+        let pattern_a = Pattern::<I, O>::new(a.local().nrows(), rows, offsets, indices)?;
+
+        let (nrows, nnz) = (pattern_a.nrows(), pattern_a.nnz());
+        let planned = Problem {
+            columns: b.ncols(),
+            nnz_b: Some(nnz_of_b),
+            sorted: problem.sorted,
+            deterministic: problem.deterministic,
+            semiring: problem.semiring,
+            calls: problem.calls,
+            ..Problem::of_pattern(Operation::Spgemm, nrows, rows, nnz)
+        };
+        let of_a = DevicePattern::upload(device, &pattern_a)?;
+        let of_b = DevicePattern::upload(device, &pattern_b)?;
+        let options = gustav_cuda::spgemm::Options::default();
+        let plan = gustav_cuda::SpgemmPlan::new(&of_a, &of_b, &planned, &options)?;
+
+        let list = |(message, at): (usize, Vec<usize>)| {
+            let at = positions(at.into_iter())?;
+            Ok((message, RowList::new(device, &at, problem.semiring)?))
+        };
+        let sends = sends.into_iter().map(list).collect::<Result<Vec<_>>>()?;
+        // Without values of other ranks, the product reads the rank's own where they are.
+        let joined = (!firsts.is_empty()).then(|| Joined { len: nnz_of_b, firsts: &firsts });
+        let own_at = joined.as_ref().map(|_| own_at);
+        let messages = GpuMessages::new(ranks, device, exchange, joined, false)?;
+        let lists = sends.iter().map(|(_, at)| at.bytes()).sum::<usize>();
+        let explanation = Explanation {
+            problem,
+            ranks: ranks.communicator().description(),
+            communication: crate::Communication::RowsOfB,
+            volume: Volume::default(),
+            order: a.order().copied(),
+            copies: None,
+            choice: unconfigured(plan.choice()),
+            workspace_bytes: plan.workspace_bytes()
+                + of_a.bytes()
+                + of_b.bytes()
+                + lists
+                + messages.bytes(),
+        };
+        let plan = GpuSpgemmPlan {
+            ranks: ranks.clone(),
+            number,
+            patterns: [a, b].map(|p| (p.local().id(), p.local().nnz())),
+            columns: b.columns().clone(),
+            device: device.clone(),
+            plan,
+            own_at,
+            sends,
+            messages,
+            explanation,
+        };
+        Ok((plan, counted))
+    }
+
+    /// What is computed, what ranks send, and how work is balanced: here the nonzeros of a rank are its intermediate
+    /// products.
+    pub fn explain(&self) -> &Explanation {
+        &self.explanation
+    }
+
+    /// Bytes that the plan holds on the GPU and in page-locked memory.
+    pub fn workspace_bytes(&self) -> usize {
+        self.explanation.workspace_bytes
+    }
+
+    /// C from this rank's values of A and of B on the GPU; `alpha` is the semiring's one unless given. Values of the
+    /// matrices that the patterns are of, as buffers: those of a [`DeviceCsr`] that was uploaded from a rank's rows too. C is
+    /// finished when it returns. Collective.
+    ///
+    /// # Errors
+    /// As [`SpgemmPlan::execute`](crate::SpgemmPlan::execute); [`Error::Device`](gustav_core::Error::Device), of which other
+    /// ranks get an [`Error::OtherRank`](gustav_core::Error::OtherRank).
+    pub fn execute<'v>(
+        &mut self,
+        a: impl Into<DeviceValues<'v, T>>,
+        b: impl Into<DeviceValues<'v, T>>,
+        alpha: Option<T::Accum>,
+    ) -> Result<DistDeviceCsr<T, I, O>> {
+        let ranks = self.ranks.clone();
+        let _lock = ranks.lock();
+        let ready = self.prepare(a.into(), b.into());
+        let (key, arguments) = call::<T>(self.number, alpha);
+        let (a, b) = ranks.agree(&key, arguments, ready)?;
+        let multiplied = self.multiply(a, b, alpha);
+        let local = self.messages.conclude(multiplied)?;
+        let shape = (local.nrows(), local.ncols(), local.nnz());
+        let (rows, nnz) = over_ranks(&ranks, &self.columns, shape)?;
+        Ok(DistDeviceCsr { rows, columns: self.columns.clone(), nnz, local })
+    }
+
+    /// The values, if they fit.
+    fn prepare<'v>(
+        &self,
+        a: DeviceValues<'v, T>,
+        b: DeviceValues<'v, T>,
+    ) -> Result<(&'v DeviceBuffer<T>, &'v DeviceBuffer<T>)> {
+        let [of_a, of_b] = self.patterns;
+        let (a, b) = (a.fit("A", of_a.0, of_a.1)?, b.fit("B", of_b.0, of_b.1)?);
+        check_device(&self.device, &[("A", a), ("B", b)])?;
+        self.messages.check_idle()?;
+        Ok((a, b))
+    }
+
+    /// The product, once all ranks have agreed on it.
+    fn multiply(
+        &mut self,
+        a: &DeviceBuffer<T>,
+        b: &DeviceBuffer<T>,
+        alpha: Option<T::Accum>,
+    ) -> Result<DeviceCsr<T, I, O>> {
+        let mut transport = self.messages.begin()?;
+        let stream = transport.stream;
+        for (message, at) in &self.sends {
+            at.pack_values(b, &mut transport.staging.outgoing[*message], 0, stream)?;
+            transport.queue_send(*message)?;
+        }
+        let joined = self.own_at.zip(transport.staging.joined.as_ref());
+        if let Some((first, all)) = joined {
+            // SAFETY: the plan has the memory, which is used on this stream.
+            let mut own = unsafe { part(all, first, b.len()) };
+            own.copy_from(b, stream)?;
+        }
+        transport.send_pending()?;
+        for _ in 0..transport.staging.incoming.len() {
+            transport.next_message()?;
+        }
+        let of =
+            alpha.map_or_else(SpgemmCall::new, |alpha| SpgemmCall::new().alpha(alpha)).on(stream);
+        let all = transport.staging.joined.as_ref().unwrap_or(b);
+        let c = self.plan.execute(a, all, of)?;
+        transport.finish()?;
+        Ok(c)
+    }
+}
+
+impl<T: DistScalar, I: Index, O: Index> Plans<SpgemmRequest<DistPattern<I, O>>, T> for Gpu {
+    type Plan = GpuSpgemmPlan<T, I, O>;
+
+    fn plan(&self, request: SpgemmRequest<DistPattern<I, O>>) -> Result<GpuSpgemmPlan<T, I, O>> {
+        unmasked(&request)?;
+        let SpgemmRequest { a, b, problem, .. } = &request;
+        GpuSpgemmPlan::new(a, b, problem, self)
+    }
+}
