@@ -49,7 +49,8 @@ impl<T: DistScalar, I: Index, O: Index> SpgemmPlan<T, I, O> {
     /// Plans `problem` for `a` and `b`. Collective.
     ///
     /// # Errors
-    /// As [`SpmmPlan::new`](crate::SpmmPlan::new), and [`Error::Shape`] when rows of B are not spread as columns of A.
+    /// As [`SpmmPlan::new`](crate::SpmmPlan::new), and [`Error::Shape`](gustav_core::Error::Shape) when rows of B are not
+    /// spread as columns of A.
     pub fn new(
         a: &DistPattern<I, O>,
         b: &DistPattern<I, O>,
@@ -134,8 +135,8 @@ impl<T: DistScalar, I: Index, O: Index> SpgemmPlan<T, I, O> {
     /// C from this rank's values of A and of B; `alpha` is the semiring's one unless given. Collective.
     ///
     /// # Errors
-    /// As [`SpmmPlan::execute`](crate::SpmmPlan::execute), and on every rank [`Error::Overflow`] when the entries of C
-    /// on one outnumber the offset type.
+    /// As [`SpmmPlan::execute`](crate::SpmmPlan::execute), and on every rank
+    /// [`Error::Overflow`](gustav_core::Error::Overflow) when the entries of C on one outnumber the offset type.
     pub fn execute<'v>(
         &mut self,
         a: impl Into<Values<'v, T>>,
