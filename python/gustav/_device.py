@@ -111,6 +111,20 @@ def current_stream(array: Any, device: int) -> tuple[int, Any]:
     return 0, None
 
 
+def current(device: int | None) -> Place:
+    """The place of a GPU's current stream, that of PyTorch or CuPy where one has used CUDA; of none, host memory."""
+    if device is None:
+        return None
+    torch = sys.modules.get("torch")
+    if torch is not None and torch.cuda.is_initialized():
+        return (device, torch_stream(torch, device), None)
+    cupy = sys.modules.get("cupy")
+    if cupy is not None:
+        stream = cupy.cuda.get_current_stream(device)
+        return (device, int(stream.ptr), stream)
+    return (device, 0, None)
+
+
 def torch_stream(torch: Any, device: int) -> int:
     """The handle of PyTorch's current stream, which it never destroys."""
     raw: Callable[[int], int] | None = getattr(torch._C, "_cuda_getCurrentRawStream", None)

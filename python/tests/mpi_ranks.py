@@ -252,11 +252,45 @@ def on_gpu():
         expected = [mine(all_dense.grad, rows)[local != 0], mine(all_x.grad, columns), mine(all_z.grad, rows)]
         for found, right in zip(leaves, expected, strict=True):
             torch.testing.assert_close(found.grad, right.to(device), rtol=1e-12, atol=1e-12)
+        b = gm.DistCsr(a.ranks, here(dense.T, columns).to_sparse_csr(), np.diff(rows))
+        for alpha in (None, 2.0):
+            c = gm.spgemm(a, b, alpha=alpha)
+            assert c.shape == (31, 31)
+            assert c.data.device.type == device
+            torch.testing.assert_close(c.local().to_dense(), here((alpha or 1.0) * (dense @ dense.T), rows))
+        # The product is an operand.
+        torch.testing.assert_close(gm.spmm(c, here(z, rows)), here(2.0 * (dense @ dense.T) @ z, rows))
         if not mixed:
-            with pytest.raises(NotImplementedError, match="nearest that works"):
-                gm.spgemm(a, a)
             with pytest.raises(ValueError, match="b is in host memory"):
                 gm.spmm(a, mine(x, columns))
+    # Tensors of one rank that move to another device: all plan anew.
+    for moved in ("cpu", "cuda", "cpu"):
+        device = moved if RANK == 0 else "cuda"
+        values, of_x = (t.to(device).requires_grad_() for t in (a.data.detach(), mine(x, columns)))
+        y = gmt.spmm(a.pattern, values, of_x)
+        torch.testing.assert_close(y, mine(dense @ x, rows).to(device))
+        y.sum().backward()
+        torch.testing.assert_close(of_x.grad, mine(dense.T @ torch.ones_like(dense @ x), columns).to(device))
+
+
+def refused_on_gpu():
+    """What ranks with GPUs refuse, on every rank and before they compute."""
+    import gustav.mpi.torch as gmt
+    import torch
+
+    a = gm.DistCsr(gm.Ranks(COMM), torch.ones((2, 2 * SIZE), device="cuda").to_sparse_csr())
+    x = torch.ones((2, 3), device="cuda", dtype=torch.float16)
+    with pytest.raises(NotImplementedError, match="rounded once for every rank"):
+        gmt.spmm(a.pattern, None, x)
+    torch.testing.assert_close(gmt.sddmm(a.pattern, x, x), torch.full((4 * SIZE,), 3.0, device="cuda").half())
+    with pytest.raises(NotImplementedError, match="gradients of torch.float16"):
+        gmt.sddmm(a.pattern, x.clone().requires_grad_(), x)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        with pytest.raises(NotImplementedError, match="making a plan"):
+            gm.plan_spmm(a, 3)
+        x.add_(1)
+    torch.testing.assert_close(gm.spmm(a, x.float()), torch.full((2, 3), 2.0 * SIZE, device="cuda"))
 
 
 def another_mpi():

@@ -69,6 +69,11 @@ def test_products_and_gradients_on_a_shared_gpu(ranks):
     job(ranks, "on_gpu")
 
 
+@needs_gpu
+def test_ranks_on_a_gpu():
+    job(2, "refused_on_gpu")
+
+
 def test_ranks_whose_environments_differ():
     variables = ["GUSTAV_NUM_THREADS", "OMP_NUM_THREADS", "RAYON_NUM_THREADS"]
     job_of(variables, (1, ["env", "OMP_NUM_THREADS=1"], "threads"), (1, [], "threads"))

@@ -2,10 +2,11 @@
 
 use std::fmt::Display;
 
-use gustav_core::{Operation, Problem};
+use gustav_core::{Index, Operation, Problem, Result};
 use gustav_plan::Choice;
 
-use crate::{Communication, Copies, Ordered, Volume};
+use crate::volume::Counted;
+use crate::{Communication, Copies, DistPattern, Ordered, Ranks, Volume};
 
 /// What is computed, what ranks send, and how work is balanced. Printed, it is a few lines of text.
 #[derive(Clone, Debug, PartialEq)]
@@ -24,13 +25,8 @@ pub struct Explanation {
     pub copies: Option<Copies>,
     /// Algorithm and reason for most of what this rank multiplies.
     pub choice: Choice<()>,
-    /// Bytes that the plan holds on this rank.
+    /// Bytes that the plan holds on this rank besides patterns.
     pub workspace_bytes: usize,
-}
-
-/// A choice without its configuration, which is of a device.
-pub(crate) fn unconfigured<C>(choice: &Choice<C>) -> Choice<()> {
-    Choice { algorithm: choice.algorithm, config: (), reason: choice.reason.clone() }
 }
 
 /// What the expected fraction of communication is computed with: one rank's, as if all communicate at once and nothing is
@@ -66,6 +62,42 @@ impl Display for Rates {
 }
 
 impl Explanation {
+    /// Of a plan for `problem` with `pattern`, before the ranks have gathered what they count.
+    pub(crate) fn new<I: Index, O: Index, C>(
+        (problem, pattern): (&Problem, &DistPattern<I, O>),
+        communication: Communication,
+        choice: &Choice<C>,
+        workspace_bytes: usize,
+    ) -> Self {
+        Explanation {
+            problem: problem.clone(),
+            ranks: pattern.ranks().communicator().description(),
+            communication,
+            volume: Volume::default(),
+            order: pattern.order().copied(),
+            copies: None,
+            choice: Choice {
+                algorithm: choice.algorithm,
+                config: (),
+                reason: choice.reason.clone(),
+            },
+            workspace_bytes,
+        }
+    }
+
+    /// The plan, if every rank has built its own, and in its explanation what they count; `all` is the bytes if every rank
+    /// sent all that it has to all others. Collective.
+    pub(crate) fn complete<P>(
+        ranks: &Ranks,
+        built: Result<(P, Counted)>,
+        all: u64,
+        of: impl FnOnce(&mut P) -> &mut Explanation,
+    ) -> Result<P> {
+        let (mut plan, counted) = ranks.together(built)?;
+        of(&mut plan).volume = Volume::gather(ranks, counted, all)?;
+        Ok(plan)
+    }
+
     /// The fraction of communication in the time of the rank that takes longest, between 0 and 1: a multiplied nonzero
     /// reads its index, its value and a row of B (of SpGEMM, an element), a message takes the latency, and bytes are
     /// the larger of those sent and received.

@@ -36,8 +36,15 @@ impl<I: Index, O: Index> DistPattern<I, O> {
         columns: &Partition,
         local: impl Into<Pattern<I, O>>,
     ) -> Result<Self> {
-        let local = local.into();
         let _lock = ranks.lock();
+        Self::joined(ranks, columns, local.into())
+    }
+
+    /// The same within a collective call, which has the ranks' lock.
+    ///
+    /// # Errors
+    /// As there.
+    pub(crate) fn joined(ranks: &Ranks, columns: &Partition, local: Pattern<I, O>) -> Result<Self> {
         let shape = (local.nrows(), local.ncols(), local.nnz());
         let (rows, nnz) = over_ranks(ranks, columns, shape)?;
         Ok(DistPattern {

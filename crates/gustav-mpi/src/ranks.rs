@@ -110,6 +110,18 @@ impl Ranks {
         self.agree(&[], Vec::new, mine)
     }
 
+    /// Whether it is so on some rank, if no rank failed. Collective.
+    ///
+    /// # Errors
+    /// [`Error::OtherRank`] naming a rank that failed, and as all calls of a [`Communicator`].
+    pub fn any(&self, mine: bool) -> Result<bool> {
+        let words = || vec![("flag", mine.to_string())];
+        match self.agree(&[u64::from(mine)], words, Ok::<_, Error>(mine)) {
+            Err(Error::RanksDiffer { .. }) => Ok(true),
+            all => all,
+        }
+    }
+
     /// `mine`, if no rank failed and all ranks give the same arguments, each a name and a value. Collective.
     ///
     /// # Errors

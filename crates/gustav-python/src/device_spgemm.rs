@@ -40,6 +40,14 @@ pub struct DeviceBlock {
     len: usize,
 }
 
+impl DeviceBlock {
+    /// Values on `device`.
+    pub fn new<T: Scalar>(values: DeviceBuffer<T>, device: &Device) -> Self {
+        let (len, dtype) = (values.len(), element::name(T::DTYPE));
+        DeviceBlock { values: OnGpu::new(device, Box::new(values)), dtype, len }
+    }
+}
+
 #[pymethods]
 impl DeviceBlock {
     /// Queues copying all of them to a vector.
@@ -66,11 +74,8 @@ fn product<T: Scalar, I: Index, O: Index>(
     wrap: fn(DevicePattern<I, O>) -> Kind,
 ) -> Product {
     let (pattern, values) = c.into_parts();
-    let len = values.len();
     let inner = AnyPattern::Gpu(AnyDevice::new(gpu, wrap(pattern)));
-    let values: Box<dyn AnyValues> = Box::new(values);
-    let values = OnGpu::new(&gpu.device, values);
-    (Pattern { inner }, DeviceBlock { values, dtype: element::name(T::DTYPE), len })
+    (Pattern { inner }, DeviceBlock::new(values, &gpu.device))
 }
 
 /// A plan, whatever its types.

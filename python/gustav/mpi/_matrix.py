@@ -163,8 +163,10 @@ def _to_host(name: str, array: Any) -> Any:
         return array.cpu()
     if _families.cupy_of(array) is not None:
         return array.get()
-    on_host(name, array)
-    return array
+    raise NotImplementedError(
+        f"{name}: arrays of {type(array).__name__} on a GPU are not copied to host memory; nearest that works: those of "
+        "PyTorch and CuPy"
+    )
 
 
 def _beside(array: Any, like: Any) -> Any:
@@ -178,15 +180,6 @@ def _beside(array: Any, like: Any) -> Any:
         return array
     with like.device:
         return cupy.asarray(array)
-
-
-def on_host(name: str, array: Any) -> None:
-    """Refuses an array in the memory of a GPU."""
-    if _device.number(array) is not None:
-        raise NotImplementedError(
-            f"{name}: this is taken in host memory, and the array is on a GPU; nearest that works: its copy there, "
-            "x.cpu() of PyTorch or cupy.asnumpy(x)"
-        )
 
 
 def _like_rows(ranks: Ranks, rows: int, width: int) -> list[int] | None:

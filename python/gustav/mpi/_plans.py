@@ -6,7 +6,7 @@ from typing import Any
 
 from .. import _device, _families, _gustav
 from . import _arguments
-from ._matrix import DistCsr, DistPattern, expect_matrix, expect_pattern, on_host, ranks_of
+from ._matrix import DistCsr, DistPattern, expect_matrix, expect_pattern, ranks_of
 
 
 def in_rows(name: str, array: Any, shape: tuple[int, ...], device: int | None) -> Any:
@@ -18,8 +18,13 @@ def in_rows(name: str, array: Any, shape: tuple[int, ...], device: int | None) -
     torch = _families.torch_of(array)
     if torch is not None:
         return array.contiguous()
-    is_copied = hasattr(array, "flags") if device is None else _families.cupy_of(array) is not None
-    return _families.namespace(array).ascontiguousarray(array) if is_copied else array
+    if device is None:
+        return _families.namespace(array).ascontiguousarray(array) if hasattr(array, "flags") else array
+    cupy = _families.cupy_of(array)
+    if cupy is None:
+        return array
+    with array.device:
+        return cupy.ascontiguousarray(array)
 
 
 def to_write(name: str, array: Any, shape: tuple[int, ...], device: int | None) -> Any:
@@ -65,7 +70,7 @@ class SpmmPlan:
     sent_bytes, messages : int
         What all ranks send in one execution.
     workspace_bytes : int
-        Bytes that the plan holds on this rank.
+        Bytes that the plan holds on this rank besides patterns.
     """
 
     def __init__(
@@ -94,6 +99,7 @@ class SpmmPlan:
             communication = _arguments.word("communication", communication, '"cheapest"')
             copies = _arguments.copies(copies)
             self._device = _arguments.device(device)
+            place = _device.current(self._device)
         self._native = _gustav.DistSpmmPlan(
             pattern._native,
             columns,
@@ -105,7 +111,7 @@ class SpmmPlan:
             threads,
             communication,
             copies,
-            self._device,
+            place,
         )
         self._pattern, self._columns = pattern, columns
         of_rows, of_columns = pattern.local_rows, pattern.local_columns
@@ -170,7 +176,8 @@ class SddmmPlan:
             calls = _arguments.count("calls", calls)
             threads = _threads(pattern, threads)
             self._device = _arguments.device(device)
-        self._native = _gustav.DistSddmmPlan(pattern._native, depth, dtype, calls, threads, self._device)
+            place = _device.current(self._device)
+        self._native = _gustav.DistSddmmPlan(pattern._native, depth, dtype, calls, threads, place)
         self._pattern, self._depth = pattern, depth
         self.sent_bytes: int = self._native.sent_bytes
 
@@ -213,14 +220,16 @@ class SpgemmPlan:
     """
 
     def __init__(
-        self, a: DistPattern, b: DistPattern, dtype: str, semiring: str, threads: int | None
+        self, a: DistPattern, b: DistPattern, dtype: str, semiring: str, threads: int | None, device: int | None
     ) -> None:
         with ranks_of(a=a, b=b)._preparing():
             a, b = expect_pattern("a", a), expect_pattern("b", b)
             dtype = _families.dtype_name(dtype)
             semiring = _arguments.semiring(semiring)
             threads = _threads(a, threads)
-        self._native = _gustav.DistSpgemmPlan(a._native, b._native, dtype, semiring, threads)
+            self._device = _arguments.device(device)
+            place = _device.current(self._device)
+        self._native = _gustav.DistSpgemmPlan(a._native, b._native, dtype, semiring, threads, place)
         self._patterns = (a, b)
         self.sent_bytes: int = self._native.sent_bytes
 
@@ -231,10 +240,16 @@ class SpgemmPlan:
             for name, matrix, pattern in zip(("a", "b"), (a, b), self._patterns, strict=True):
                 if not isinstance(matrix, DistCsr) or matrix.pattern is not pattern:
                     raise ValueError(f"{name}: it is not of the pattern that the plan was made for; make a new plan")
-            of_a = in_rows("values of a", a.data, (a.pattern.local_nnz,), None)
-            of_b = in_rows("values of b", b.data, (b.pattern.local_nnz,), None)
-        native, block = self._native.execute(of_a, of_b, alpha)
-        return DistCsr._of(DistPattern._of_native(ranks, native), _families.of_block(block, a.data), a._like)
+            of_a = in_rows("values of a", a.data, (a.pattern.local_nnz,), self._device)
+            of_b = in_rows("values of b", b.data, (b.pattern.local_nnz,), self._device)
+            place = _device.place_of(None, ("values of a", of_a), ("values of b", of_b))
+            if place is not None:
+                # What the library of the values cannot make is refused before the product.
+                _families.empty_vector(a.data, 0, _families.dtype_name(of_a))
+                of_a, of_b = _device.exported(of_a, place), _device.exported(of_b, place)
+        native, block = self._native.execute(of_a, of_b, alpha, place)
+        made = _families.of_block(block, a.data) if place is None else _families.copied(block, a.data, place)
+        return DistCsr._of(DistPattern._of_native(ranks, native), made, a._like)
 
     def explain(self) -> str:
         """What is computed, what ranks send, and how work is balanced."""
@@ -277,7 +292,9 @@ def plan_spmm(
         one that sends the fewest bytes and fits into memory, which ``explain()`` compares with the others.
     device : int, optional
         The number of the GPU that this rank's arrays are on; that of the values of `a` where not given, and host
-        memory for a pattern. Ranks may differ in it, and some may have their arrays in host memory.
+        memory for a pattern. Ranks may differ in it, and some may have their arrays in host memory. Where one of
+        several ranks has a GPU, max-times takes no `alpha` but one, and float16 and bfloat16 raise
+        ``NotImplementedError``: sums would be rounded once for every rank.
     """
     pattern = pattern_of(a)
     with pattern.ranks._preparing():
@@ -307,15 +324,14 @@ def plan_sddmm(
 def plan_spgemm(
     a: DistCsr, b: DistCsr, *, semiring: str = "plus_times", threads: int | None = None
 ) -> SpgemmPlan:
-    """A plan for ``a @ b``, rows of `b` being where `a` has its columns. Collective."""
+    """A plan for ``a @ b``, rows of `b` being where `a` has its columns; of a rank whose values of `a` are on a GPU, for
+    that GPU. Collective."""
     with ranks_of(a=a, b=b)._preparing():
         a, b = expect_matrix("a", a), expect_matrix("b", b)
-        on_host("a", a.data)
-        on_host("b", b.data)
-        name = _dtype_of(a, None)
+        name, device = _dtype_of(a, None), _device_of(a, None)
         if _families.dtype_name(b.data) != name:
             raise TypeError(f"b: its values are {_families.dtype_name(b.data)}, those of a {name}; give both in one type")
-    return SpgemmPlan(a.pattern, b.pattern, name, semiring, threads)
+    return SpgemmPlan(a.pattern, b.pattern, name, semiring, threads, device)
 
 
 def _threads(pattern: DistPattern, threads: Any) -> int:

@@ -14,10 +14,15 @@ from ._plans import SddmmPlan, SpgemmPlan, SpmmPlan, pattern_of, plan_sddmm, pla
 _CACHED_PLANS = 8
 
 
-def cached(pattern: DistPattern, key: tuple[Any, ...], make: Callable[[], Any]) -> Any:
-    """The plan of this key, made if the pattern has none; the oldest is dropped, which is the same one on every rank."""
+def cached(pattern: DistPattern, key: tuple[Any, ...], device: int | None, make: Callable[[], Any]) -> Any:
+    """The plan of this key for the place of this rank's arrays; made on all ranks where one has none. Collective.
+
+    The oldest is dropped, which is the same one on every rank: keys hold nothing that differs between ranks.
+    """
     plan = pattern._plans.get(key)
-    if plan is None:
+    missing = plan is None or plan._device != device
+    if pattern.ranks._native.any(missing):
+        pattern._plans.pop(key, None)
         plan = make()
         if len(pattern._plans) >= _CACHED_PLANS:
             del pattern._plans[next(iter(pattern._plans))]
@@ -61,10 +66,11 @@ def spmm(
         transpose = _arguments.flag("transpose", transpose)
         semiring = _arguments.semiring(semiring)
         deterministic = _arguments.flag("deterministic", deterministic)
-    key = ("spmm", columns, dtype, transpose, semiring, deterministic, _device.number(a.data))
+        device = _device.number(a.data)
     plan: SpmmPlan = cached(
         pattern,
-        key,
+        ("spmm", columns, dtype, transpose, semiring, deterministic),
+        device,
         lambda: plan_spmm(a, columns, transpose=transpose, semiring=semiring, deterministic=deterministic),
     )
     return plan.execute(a.data, b, out, alpha, beta)
@@ -123,25 +129,30 @@ def sddmm(
         if len(getattr(x, "shape", ())) != 2:
             raise ValueError("x: expected two dimensions")
         depth, dtype, device = int(x.shape[1]), _families.dtype_name(x), _device.number(x)
-    key = ("sddmm", depth, dtype, device)
-    plan: SddmmPlan = cached(pattern, key, lambda: plan_sddmm(pattern, depth, dtype=dtype, device=device))
+    plan: SddmmPlan = cached(
+        pattern, ("sddmm", depth, dtype), device, lambda: plan_sddmm(pattern, depth, dtype=dtype, device=device)
+    )
     return plan.execute(x, y, out, alpha, beta)
 
 
 def spgemm(a: DistCsr, b: DistCsr, *, alpha: float | None = None, semiring: str = "plus_times") -> DistCsr:
     """``alpha * a @ b`` over ranks, rows of `b` being where `a` has its columns. Collective.
 
+    A rank whose values of `a` are on a GPU computes there; those of `b` are on the same.
+
     Returns
     -------
     DistCsr
-        Its rows are where `a` has its rows, its columns where `b` has its columns.
+        Its rows are where `a` has its rows, its columns where `b` has its columns, and its values on this rank where
+        those of `a` are.
     """
     with ranks_of(a=a, b=b)._preparing():
         a, b = expect_matrix("a", a), expect_matrix("b", b)
         dtype = _families.dtype_name(a.data)
         semiring = _arguments.semiring(semiring)
+        device = _device.number(a.data)
     key = ("spgemm", b.pattern, dtype, semiring)
-    plan: SpgemmPlan = cached(a.pattern, key, lambda: plan_spgemm(a, b, semiring=semiring))
+    plan: SpgemmPlan = cached(a.pattern, key, device, lambda: plan_spgemm(a, b, semiring=semiring))
     return plan.execute(a, b, alpha)
 
 

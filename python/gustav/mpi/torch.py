@@ -2,7 +2,8 @@
 
 Operands are this rank's rows, as of :mod:`gustav.mpi`, and so are gradients; a rank whose rows are on a GPU computes
 there. Forwards and backwards are collective: all ranks run the same model on their rows, and need gradients of the same
-operands. Parameters that every rank has get on each the gradient of its own rows, which the program sums, as
+operands. PyTorch computes gradients in one thread for each device, so that a rank has the tensors of one graph on one
+device, and with a GPU several ranks need an MPI that several threads may call. Parameters that every rank has get on each the gradient of its own rows, which the program sums, as
 ``python/examples/gcn_mpi.py`` does.
 """
 
@@ -61,6 +62,7 @@ def spmm(pattern: DistPattern, values: Tensor | None, x: Tensor, *, transpose: b
             values = x.new_ones(pattern.local_nnz)
         elif values.dtype != x.dtype:
             raise TypeError(f"values and x: {values.dtype} and {x.dtype}; give both in one type")
+        _expect_gradients(pattern, values, x)
         is_vector = x.ndim == 1
         rows = x.unsqueeze(1) if is_vector else x
     y: Tensor = _Spmm.apply(pattern, values, rows, transpose)
@@ -81,6 +83,7 @@ def sddmm(pattern: DistPattern, q: Tensor, k: Tensor) -> Tensor:
         _expect_tensors(q=q, k=k)
         if q.ndim != 2 or q.dtype != k.dtype:
             raise TypeError("q and k: two matrices of one type are taken")
+        _expect_gradients(pattern, q, k)
     values: Tensor = _Sddmm.apply(pattern, q, k)
     return values
 
@@ -91,18 +94,45 @@ def _expect_tensors(**tensors: Any) -> None:
             raise TypeError(f"{name}: {type(tensor).__name__} is not taken; tensors are, gustav.mpi takes other arrays")
 
 
+def _expect_gradients(pattern: DistPattern, *tensors: Tensor) -> None:
+    """Refuses tensors on a GPU whose gradients could not be computed: in the forward, when all ranks learn of it."""
+    needed = torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors)
+    if not needed or pattern.ranks.size == 1 or not any(tensor.is_cuda for tensor in tensors):
+        return
+    if tensors[0].dtype.itemsize == 2:
+        raise NotImplementedError(
+            f"gradients of {tensors[0].dtype} on a GPU over ranks would be rounded once for every rank; nearest that "
+            "works: float32, or tensors in host memory"
+        )
+    if not pattern.ranks._native.takes_threads:
+        raise RuntimeError(
+            "PyTorch computes gradients on a GPU in a thread of its own, and MPI was initialised for the main thread "
+            "alone; initialise it with MPI_THREAD_SERIALIZED or MPI_THREAD_MULTIPLE, which mpi4py does by default"
+        )
+
+
 def _product(pattern: DistPattern, values: Tensor, x: Tensor, transpose: bool) -> Tensor:
-    columns, dtype, device = x.shape[1], str(x.dtype).removeprefix("torch."), _device.number(x)
-    key = ("spmm", columns, dtype, transpose, "plus_times", False, device)
-    plan = cached(pattern, key, lambda: plan_spmm(pattern, columns, dtype=dtype, transpose=transpose, device=device))
+    with pattern.ranks._preparing():
+        columns, dtype, device = x.shape[1], str(x.dtype).removeprefix("torch."), _device.number(x)
+    plan = cached(
+        pattern,
+        ("spmm", columns, dtype, transpose, "plus_times", False),
+        device,
+        lambda: plan_spmm(pattern, columns, dtype=dtype, transpose=transpose, device=device),
+    )
     y: Tensor = plan.execute(values.detach(), x.detach())
     return y
 
 
 def _at_nonzeros(pattern: DistPattern, q: Tensor, k: Tensor) -> Tensor:
-    depth, dtype, device = q.shape[1], str(q.dtype).removeprefix("torch."), _device.number(q)
-    key = ("sddmm", depth, dtype, device)
-    plan = cached(pattern, key, lambda: plan_sddmm(pattern, depth, dtype=dtype, device=device))
+    with pattern.ranks._preparing():
+        depth, dtype, device = q.shape[1], str(q.dtype).removeprefix("torch."), _device.number(q)
+    plan = cached(
+        pattern,
+        ("sddmm", depth, dtype),
+        device,
+        lambda: plan_sddmm(pattern, depth, dtype=dtype, device=device),
+    )
     values: Tensor = plan.execute(q.detach(), k.detach())
     return values
 

@@ -7,7 +7,7 @@ use gustav_mpi::{
     ReplicatedSpmmPlan, SpmmPlan,
 };
 
-use crate::failure::Result;
+use crate::failure::{Failure, Result};
 
 /// Where a rank computes by itself.
 pub enum Place {
@@ -108,6 +108,28 @@ impl<T: DistScalar> Engine<T> {
         Ok(())
     }
 
+    /// Makes C what it is before a product: on the CPU `c`, on a GPU the matrix there.
+    ///
+    /// # Errors
+    /// Of the device.
+    pub fn prepare(&mut self, c: &mut Dense<T>, before: Option<&Dense<T>>) -> Result<()> {
+        match self {
+            Engine::Cpu(_) | Engine::Team(_) => {
+                if let Some(before) = before {
+                    c.data_mut().copy_from_slice(before.data());
+                }
+            }
+            Engine::Gpu(on) => {
+                let Operands { c, before, .. } = on.operands.as_mut().ok_or_else(not_uploaded)?;
+                if let Some(before) = before {
+                    c.data_mut().copy_from(before.data(), on.device.stream())?;
+                    on.device.stream().synchronize()?;
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Multiplies: on the CPU into `c`, on a GPU into the matrix there. Collective.
     ///
     /// # Errors
@@ -116,25 +138,16 @@ impl<T: DistScalar> Engine<T> {
         &mut self,
         a: &DistCsr<T, I, O>,
         b: &Dense<T>,
-        (c, before): (&mut Dense<T>, Option<&Dense<T>>),
+        c: &mut Dense<T>,
         scale: Scale<T::Accum>,
     ) -> Result<()> {
-        if let (Some(before), Engine::Cpu(_) | Engine::Team(_)) = (before, &*self) {
-            c.data_mut().copy_from_slice(before.data());
-        }
         match self {
             Engine::Cpu(plan) => Ok(plan.execute(a, b, c, scale)?),
             Engine::Team(plan) => Ok(plan.execute(a, b, c, scale)?),
             Engine::Gpu(on) => {
-                let OnGpu { plan, operands: Some(operands), device } = &mut **on else {
-                    return Ok(());
-                };
-                let Operands { values, b, c, before } = operands;
-                if let Some(before) = before {
-                    let copied = c.data_mut().copy_from(before.data(), device.stream());
-                    a.pattern().ranks().together(copied)?;
-                }
-                Ok(plan.execute(&*values, b, c, scale)?)
+                let Operands { values, b, c, .. } =
+                    on.operands.as_mut().ok_or_else(not_uploaded)?;
+                Ok(on.plan.execute(&*values, b, c, scale)?)
             }
         }
     }
@@ -145,11 +158,18 @@ impl<T: DistScalar> Engine<T> {
     /// Of the device.
     pub fn download(&self, c: &mut Dense<T>) -> Result<()> {
         match self {
-            Engine::Gpu(on) => match &on.operands {
-                Some(operands) => Ok(operands.c.data().read(c.data_mut())?),
-                None => Ok(()),
-            },
+            Engine::Gpu(on) => {
+                let operands = on.operands.as_ref().ok_or_else(not_uploaded)?;
+                Ok(operands.c.data().read(c.data_mut())?)
+            }
             Engine::Cpu(_) | Engine::Team(_) => Ok(()),
         }
     }
+}
+
+/// A product on a GPU before its operands are there.
+pub fn not_uploaded() -> Failure {
+    Failure::Request(
+        "the operands are not on the GPU: they are copied there before a product".into(),
+    )
 }

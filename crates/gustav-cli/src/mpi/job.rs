@@ -71,6 +71,15 @@ fn world() -> gustav::Result<Ranks> {
     Err(Error::NoMpi { reason: "it is loaded on Unix only".into() })
 }
 
+/// The steps of a timed execution.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Brings the result into the state in which the product finds it.
+    Prepare,
+    /// Multiplies.
+    Execute,
+}
+
 impl Job {
     /// Whether this is the first rank.
     pub fn is_first(&self) -> bool {
@@ -236,19 +245,20 @@ impl Job {
         Ok(all.iter().filter(|other| **other == all[rank]).count())
     }
 
-    /// Times `run`, a collective call, as [`measure::repeat`] does; a time is that of the slowest
-    /// rank. Collective.
+    /// Times [`Step::Execute`] of `run`, a collective call, as [`measure::repeat`] does, after [`Step::Prepare`], which a rank
+    /// does alone; a time is that of the slowest rank. Collective.
     ///
     /// # Errors
     /// The first of `run`.
     pub fn repeat(
         &self,
         repeat: Option<usize>,
-        run: &mut dyn FnMut() -> Result<()>,
+        run: &mut dyn FnMut(Step) -> Result<()>,
     ) -> Result<Timing> {
         let mut timed = || {
+            self.together(run(Step::Prepare))?;
             self.ranks.communicator().barrier()?;
-            let ((), ms) = measure::once(&mut *run)?;
+            let ((), ms) = measure::once(|| run(Step::Execute))?;
             Ok(self.largest((ms * 1e6) as u64)? as f64 / 1e6)
         };
         measure::repeat_while(repeat, &mut timed, &mut |more| {

@@ -11,8 +11,8 @@ use gustav_mpi::{
 };
 use gustav_testkit::oracle;
 
-use super::engine::Place;
-use super::job::{self, Job};
+use super::engine::{Place, not_uploaded};
+use super::job::{self, Job, Step};
 use super::parts::{Operand, gather_csr, read};
 use super::report::{Finished, sample};
 use crate::failure::Result;
@@ -84,8 +84,10 @@ fn multiply<T: DistScalar, I: Index, O: Index>(job: &Job, args: &Sddmm<'_>) -> R
     out.values_mut().fill(T::from_f64(f64::NAN));
     job.together(plan.upload(&a, (&x, &y), &out))?;
     let scale = Scale::new().alpha(alpha).beta(beta);
-    let timing = job.repeat(running.repeat, &mut || {
-        plan.execute(&a, (&x, &y), &mut out, (scale, adds, args.factors))
+    let timing = job.repeat(running.repeat, &mut |step| match step {
+        Step::Prepare if adds => plan.prepare(&a, &mut out),
+        Step::Prepare => Ok(()),
+        Step::Execute => plan.execute(&a, (&x, &y), &mut out, (scale, args.factors)),
     })?;
     job.together(plan.download(&mut out))?;
     let sample = sample(job, out.values().as_slice())?;
@@ -210,35 +212,42 @@ impl<T: DistScalar> Engine<T> {
         Ok(())
     }
 
-    /// Multiplies: on the CPU into `out`, on a GPU into the values there, to which those of A are added, and by which they are
-    /// multiplied, if so. Collective.
+    /// Makes the values those of A, to which a product is added: on the CPU those of `out`, on a GPU those there.
+    fn prepare<I: Index, O: Index>(
+        &mut self,
+        a: &DistCsr<T, I, O>,
+        out: &mut DistCsr<T, I, O>,
+    ) -> Result<()> {
+        match self {
+            Engine::Cpu(_) => out.values_mut().copy_from_slice(a.values().as_slice()),
+            Engine::Gpu(on) => {
+                let Operands { of_a, values, .. } =
+                    on.operands.as_mut().ok_or_else(not_uploaded)?;
+                values.copy_from(of_a, on.device.stream())?;
+                on.device.stream().synchronize()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Multiplies: on the CPU into `out`, on a GPU into the values there, by those of A if `multiplies`. Collective.
     fn execute<I: Index, O: Index>(
         &mut self,
         a: &DistCsr<T, I, O>,
         (x, y): (&DistDense<T>, &DistDense<T>),
         out: &mut DistCsr<T, I, O>,
-        (scale, adds, multiplies): (Scale<T::Accum>, bool, bool),
+        (scale, multiplies): (Scale<T::Accum>, bool),
     ) -> Result<()> {
         match self {
             Engine::Cpu(plan) => {
-                let values = out.values_mut();
-                if adds {
-                    values.copy_from_slice(a.values().as_slice());
-                }
                 let factors = multiplies.then(|| a.values());
-                Ok(plan.execute(x, y, values, SddmmCall { scale, factors })?)
+                Ok(plan.execute(x, y, out.values_mut(), SddmmCall { scale, factors })?)
             }
             Engine::Gpu(on) => {
-                let OnGpu { plan, operands: Some(operands), device } = &mut **on else {
-                    return Ok(());
-                };
-                let Operands { x, y, of_a, values } = operands;
-                if adds {
-                    let copied = values.copy_from(of_a, device.stream());
-                    a.pattern().ranks().together(copied)?;
-                }
+                let Operands { x, y, of_a, values } =
+                    on.operands.as_mut().ok_or_else(not_uploaded)?;
                 let factors = multiplies.then(|| (&*of_a).into());
-                Ok(plan.execute(x, y, values, GpuSddmmCall { scale, factors })?)
+                Ok(on.plan.execute(x, y, values, GpuSddmmCall { scale, factors })?)
             }
         }
     }
@@ -246,10 +255,10 @@ impl<T: DistScalar> Engine<T> {
     /// Copies the values from the GPU to `out`, where there is one.
     fn download<I: Index, O: Index>(&self, out: &mut DistCsr<T, I, O>) -> Result<()> {
         match self {
-            Engine::Gpu(on) => match &on.operands {
-                Some(operands) => Ok(operands.values.read(out.values_mut())?),
-                None => Ok(()),
-            },
+            Engine::Gpu(on) => {
+                let operands = on.operands.as_ref().ok_or_else(not_uploaded)?;
+                Ok(operands.values.read(out.values_mut())?)
+            }
             Engine::Cpu(_) => Ok(()),
         }
     }

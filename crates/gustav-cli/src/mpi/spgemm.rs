@@ -9,8 +9,8 @@ use gustav_mpi::{
 };
 use gustav_testkit::oracle;
 
-use super::engine::Place;
-use super::job::{self, Job};
+use super::engine::{Place, not_uploaded};
+use super::job::{self, Job, Step};
 use super::parts::{gather_csr, scatter};
 use super::report::{Finished, sample};
 use crate::failure::{Failure, Result};
@@ -88,10 +88,12 @@ fn multiply<T: DistScalar, I: Index, O: Index>(job: &Job, args: &Spgemm<'_>) -> 
     let (patterns, mut product) = ((a.pattern(), b.pattern()), None);
     let (mut plan, plan_ms) = measure::once(|| Engine::<T, I, O>::new(&place, patterns, &problem))?;
     job.together(plan.upload(&a, &b))?;
-    let timing = job.repeat(running.repeat, &mut || {
-        // Free the previous product first.
-        product = None;
-        product = plan.execute((&a, &b), alpha)?;
+    let timing = job.repeat(running.repeat, &mut |step| {
+        product = match step {
+            // Frees the previous product.
+            Step::Prepare => None,
+            Step::Execute => Some(plan.execute((&a, &b), alpha)?),
+        };
         Ok(())
     })?;
     let Some(c) = product else {
@@ -209,18 +211,18 @@ impl<T: DistScalar, I: Index, O: Index> Engine<T, I, O> {
         Ok(())
     }
 
-    /// The product; none of values that were not uploaded. Collective.
+    /// The product. Collective.
     fn execute(
         &mut self,
         (a, b): (&DistCsr<T, I, O>, &DistCsr<T, I, O>),
         alpha: T::Accum,
-    ) -> Result<Option<Product<T, I, O>>> {
+    ) -> Result<Product<T, I, O>> {
         Ok(match self {
-            Engine::Cpu(plan) => Some(Product::Host(plan.execute(a, b, Some(alpha))?)),
-            Engine::Gpu(on) => match &on.values {
-                Some([a, b]) => Some(Product::Gpu(on.plan.execute(a, b, Some(alpha))?)),
-                None => None,
-            },
+            Engine::Cpu(plan) => Product::Host(plan.execute(a, b, Some(alpha))?),
+            Engine::Gpu(on) => {
+                let [a, b] = on.values.as_ref().ok_or_else(not_uploaded)?;
+                Product::Gpu(on.plan.execute(a, b, Some(alpha))?)
+            }
         })
     }
 }

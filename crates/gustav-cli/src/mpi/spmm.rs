@@ -8,7 +8,7 @@ use gustav_mpi::{DistDense, DistScalar};
 use gustav_testkit::oracle;
 
 use super::engine::Engine;
-use super::job::{self, Job};
+use super::job::{self, Job, Step};
 use super::parts::{Operand, read};
 use super::report::{Finished, sample};
 use crate::failure::{Failure, Result};
@@ -98,8 +98,9 @@ fn multiply<T: DistScalar, I: Index, O: Index>(job: &Job, args: &Spmm<'_>) -> Re
     c.local_mut().data_mut().fill(T::from_f64(f64::NAN));
     let first = before.as_ref().map(DistDense::local);
     job.together(plan.upload(&a, b.local(), c.local(), first))?;
-    let timing = job.repeat(running.repeat, &mut || {
-        plan.execute(&a, b.local(), (c.local_mut(), first), scale)
+    let timing = job.repeat(running.repeat, &mut |step| match step {
+        Step::Prepare => plan.prepare(c.local_mut(), first),
+        Step::Execute => plan.execute(&a, b.local(), c.local_mut(), scale),
     })?;
     job.together(plan.download(c.local_mut()))?;
     let sample = sample(job, c.local().data())?;

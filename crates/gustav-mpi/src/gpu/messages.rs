@@ -42,7 +42,8 @@ impl<T: DistScalar> GpuMessages<T> {
 
     /// Bytes on the GPU and in page-locked memory.
     pub fn bytes(&self) -> usize {
-        self.staging.bytes() + self.exchange.bytes()
+        let on_host = if self.staging.host { self.exchange.bytes() } else { 0 };
+        self.staging.bytes() + on_host
     }
 
     /// As [`Exchange::check_idle`].
@@ -152,6 +153,17 @@ impl<T: DistScalar> Transport<'_, T> {
                 return Ok(number);
             }
         }
+    }
+
+    /// Waits until all incoming messages are complete, as [`Transport::next_message`] does for one.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn receive_all(&mut self) -> Result<()> {
+        for _ in 0..self.staging.incoming.len() {
+            self.next_message()?;
+        }
+        Ok(())
     }
 
     /// Copies a chunk that has arrived to the GPU.

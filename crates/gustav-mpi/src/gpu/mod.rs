@@ -147,6 +147,6 @@ pub unsafe fn rows_of<T: DistScalar>(
     (rows, n): (usize, usize),
 ) -> Result<DeviceDense<T>> {
     // SAFETY: promised by the caller.
-    let rows_of_b = unsafe { part(buffer, first * n, rows * n) };
-    DeviceDense::new(rows, n, Layout::RowMajor, n, rows_of_b)
+    let values = unsafe { part(buffer, first * n, rows * n) };
+    DeviceDense::new(rows, n, Layout::RowMajor, n, values)
 }

@@ -6,20 +6,20 @@ use gustav_core::{
 };
 use gustav_cuda::{DeviceBuffer, DeviceDense, DevicePattern, DeviceValues, RowList};
 
-use super::{Described, Messages, execution, rows_of_x, rows_of_y};
+use super::described::{Described, Messages, execution};
+use super::{rows_of_x, rows_of_y};
 use crate::blocks::fits;
-use crate::explain::unconfigured;
 use crate::gpu::{Gpu, GpuMessages, Joined, check_dense, check_device, rows_of};
 use crate::local::DistScalar;
 use crate::volume::Counted;
-use crate::{DistPattern, Explanation, Ranks, Volume};
+use crate::{DistPattern, Explanation, Ranks};
 
 /// A plan for dense products at the nonzeros of a pattern over ranks, of which this one computes on a GPU, made by
 /// `pattern.sddmm(depth).plan(&gpu)`.
 ///
 /// What ranks send is as of an [`SddmmPlan`](crate::SddmmPlan), of which other ranks may have one. Rows of Y that are
 /// received are put beside the rank's own in the GPU's memory, and one product of all its nonzeros follows. Results are
-/// the same to the bit from run to run.
+/// the same to the bit from run to run, for operands of the same alignment and leading dimensions.
 pub struct GpuSddmmPlan<T: DistScalar> {
     ranks: Ranks,
     number: u64,
@@ -91,9 +91,7 @@ impl<T: DistScalar> GpuSddmmPlan<T> {
         let described = Described::new::<T, I, O>(pattern, problem, &gpu.options, true)?;
         let all = described.oblivious(pattern);
         let built = Self::build(pattern, described, gpu);
-        let (mut plan, counted) = ranks.together(built)?;
-        plan.explanation.volume = Volume::gather(ranks, counted, all)?;
-        Ok(plan)
+        Explanation::complete(ranks, built, all, |plan: &mut Self| &mut plan.explanation)
     }
 
     fn build<I: Index, O: Index>(
@@ -139,19 +137,9 @@ impl<T: DistScalar> GpuSddmmPlan<T> {
         let messages = GpuMessages::new(ranks, device, exchange, joined, false)?;
         let lists = beside.iter().map(|beside| &beside.own);
         let lists = lists.chain(sends.iter().map(|(_, rows)| rows)).map(RowList::bytes);
-        let explanation = Explanation {
-            problem: problem.clone(),
-            ranks: ranks.communicator().description(),
-            communication: shape.communication,
-            volume: Volume::default(),
-            order: pattern.order().copied(),
-            copies: None,
-            choice: unconfigured(plan.choice()),
-            workspace_bytes: plan.workspace_bytes()
-                + uploaded.bytes()
-                + lists.sum::<usize>()
-                + messages.bytes(),
-        };
+        let held = plan.workspace_bytes() + lists.sum::<usize>() + messages.bytes();
+        let explained = (&problem, pattern);
+        let explanation = Explanation::new(explained, shape.communication, plan.choice(), held);
         let plan = GpuSddmmPlan {
             ranks: ranks.clone(),
             number,
@@ -175,7 +163,7 @@ impl<T: DistScalar> GpuSddmmPlan<T> {
         &self.explanation
     }
 
-    /// Bytes that the plan holds on the GPU and in page-locked memory.
+    /// Bytes that the plan holds on the GPU and in page-locked memory, besides its pattern.
     pub fn workspace_bytes(&self) -> usize {
         self.explanation.workspace_bytes
     }
@@ -242,9 +230,7 @@ impl<T: DistScalar> GpuSddmmPlan<T> {
             beside.own.pack(y, all, beside.first * n, stream)?;
         }
         transport.send_pending()?;
-        for _ in 0..transport.staging.incoming.len() {
-            transport.next_message()?;
-        }
+        transport.receive_all()?;
         let joined = self.beside.as_ref().zip(transport.staging.joined.as_ref());
         let all = joined.map(|(beside, all)| {
             // SAFETY: the plan has the memory, and the stream waits for what is put there.

@@ -1,27 +1,23 @@
 //! SDDMM over ranks: `values[p] = α·⟨X[row p], Y[column p]⟩ + β·values[p]`.
 
+mod described;
 mod gpu;
 
 use gustav_core::buffer::try_vec;
 use gustav_core::{
-    Batch, Dense, DenseView, Error, Index, Layout, Operation, Problem, Result, Scale, Semiring,
-    parallel, validate,
+    Batch, Dense, DenseView, Error, Index, Layout, Problem, Result, Scale, Semiring, parallel,
+    validate,
 };
 use gustav_core::{Pattern, PatternId, Scalar, Values};
 use gustav_cpu::SddmmCall;
 
 use crate::blocks::{Part, fits};
-use crate::communicator::Tag;
-use crate::device::{arguments, supports};
 use crate::exchange::Exchange;
-use crate::explain::unconfigured;
-use crate::ghosts::Ghosts;
-use crate::gpu::chunks;
 use crate::local::{DistScalar, Nonzeros, local_rows, pack};
-use crate::ranks::Arguments;
-use crate::volume::{Counted, oblivious};
-use crate::{Communication, Device, DistPattern, Explanation, ProductShape, Ranks, Volume};
+use crate::volume::Counted;
+use crate::{Device, DistPattern, Explanation, Ranks};
 
+use described::{Described, Messages, execution};
 pub use gpu::{GpuSddmmCall, GpuSddmmPlan};
 
 // Values that one task moves.
@@ -147,9 +143,7 @@ impl<T: DistScalar> SddmmPlan<T> {
         let described = Described::new::<T, I, O>(pattern, problem, device, false)?;
         let all = described.oblivious(pattern);
         let built = Self::build(pattern, described, device);
-        let (mut plan, counted) = ranks.together(built)?;
-        plan.explanation.volume = Volume::gather(ranks, counted, all)?;
-        Ok(plan)
+        Explanation::complete(ranks, built, all, |plan: &mut Self| &mut plan.explanation)
     }
 
     fn build<I: Index, O: Index>(
@@ -193,16 +187,9 @@ impl<T: DistScalar> SddmmPlan<T> {
             }
         };
         let of_others = others.iter().map(|(p, y)| p.bytes() + size_of_val(y.data()));
-        let explanation = Explanation {
-            problem: problem.clone(),
-            ranks: ranks.communicator().description(),
-            communication: shape.communication,
-            volume: Volume::default(),
-            order: pattern.order().copied(),
-            copies: None,
-            choice: unconfigured(own.plan.choice()),
-            workspace_bytes: own.bytes() + of_others.sum::<usize>() + exchange.bytes(),
-        };
+        let held = own.bytes() + of_others.sum::<usize>() + exchange.bytes();
+        let explained = (&problem, pattern);
+        let explanation = Explanation::new(explained, shape.communication, own.plan.choice(), held);
         let ranks = ranks.clone();
         let plan = SddmmPlan {
             ranks,
@@ -299,114 +286,6 @@ impl<T: DistScalar> SddmmPlan<T> {
         }
         Ok((x, y, factors))
     }
-}
-
-/// What ranks know of each other's part of a product.
-struct Described {
-    number: u64,
-    problem: Problem,
-    shape: ProductShape,
-    ghosts: Ghosts,
-    /// Whether some rank computes on a GPU.
-    any_gpu: bool,
-    /// The most bytes of a chunk of a message.
-    limit: usize,
-}
-
-/// The messages of a plan.
-struct Messages {
-    /// Incoming ones are those of ranks with ghost rows, in order.
-    exchange: Exchange,
-    /// Outgoing ones, and the rows of Y that go out with them.
-    sends: Vec<(usize, Vec<u32>)>,
-    counted: Counted,
-}
-
-impl Described {
-    /// Checks `problem` and finds ghost rows; `on_gpu` says that this rank computes on a GPU. Collective.
-    fn new<T: DistScalar, I: Index, O: Index>(
-        pattern: &DistPattern<I, O>,
-        problem: &Problem,
-        device: &Device,
-        on_gpu: bool,
-    ) -> Result<Self> {
-        let ranks = pattern.ranks();
-        let number = ranks.next_plan();
-        let (dtype, index_type, offset_type) = (T::DTYPE, I::TYPE, O::TYPE);
-        let problem = Problem { dtype, output: dtype, index_type, offset_type, ..problem.clone() };
-        let checked = supports(&problem).and_then(|()| {
-            problem.check_a(pattern.nrows(), pattern.ncols(), pattern.nnz())?;
-            match (problem.operation, problem.semiring) {
-                (Operation::Sddmm, Semiring::PlusTimes) => Ok(()),
-                _ => Err(Error::Unsupported {
-                    problem: problem.to_string(),
-                    backend: "the SDDMM over ranks".into(),
-                    reason: "it multiplies dense matrices at the nonzeros of a pattern".into(),
-                    nearest: "DistPattern::sddmm".into(),
-                }),
-            }
-        });
-        // Nothing but rows of Y can go.
-        let communication = Communication::RowsOfB;
-        let device = &device.clone().communication(communication);
-        ranks.agree_on(arguments(number, &problem, pattern, device), checked)?;
-        ranks.count_plan();
-        ranks.hosts()?;
-        let ghosts = Ghosts::new(pattern)?;
-        let (any_gpu, limit) = chunks(ranks, on_gpu, &problem)?;
-        let columns = problem.columns;
-        let shape = ProductShape { columns, dtype, transpose_a: false, communication };
-        Ok(Described { number, problem, shape, ghosts, any_gpu, limit })
-    }
-
-    /// Bytes if every rank sent all its rows of Y to all others.
-    fn oblivious<I: Index, O: Index>(&self, pattern: &DistPattern<I, O>) -> u64 {
-        oblivious(pattern.columns(), &self.shape)
-    }
-
-    /// The messages of this rank.
-    fn messages<T: DistScalar, I: Index, O: Index>(
-        &self,
-        pattern: &DistPattern<I, O>,
-    ) -> Result<Messages> {
-        let ranks = pattern.ranks();
-        let (rank, n, hosts) = (ranks.rank(), self.problem.columns, ranks.hosts()?);
-        let mut counted = Counted { nonzeros: pattern.local().nnz() as u64, ..Counted::default() };
-        let mut exchange = Exchange::with_limit(self.limit);
-        for block in &self.ghosts.blocks.others {
-            counted.add_block(&block.counts, &self.shape, hosts.differ(rank, block.peer));
-            if n > 0 {
-                exchange.add_incoming::<T>(block.peer, Tag::Operands, block.columns.len() * n)?;
-            }
-        }
-        let mut sends = Vec::new();
-        for (q, rows) in self.ghosts.requested.iter().enumerate() {
-            if rows.len() * n > 0 {
-                let message = exchange.add_outgoing::<T>(q, Tag::Operands, rows.len() * n)?;
-                sends.push((message, rows.clone()));
-            }
-        }
-        counted.add_messages(&exchange, rank, hosts);
-        Ok(Messages { exchange, sends, counted })
-    }
-}
-
-/// What has to be the same on every rank for an execution by plan `number`: as a key, and in words.
-fn execution<T: DistScalar>(
-    number: u64,
-    (alpha, beta): (T::Accum, T::Accum),
-    with_factors: bool,
-) -> ([u64; 4], impl Fn() -> Arguments) {
-    let bits = |f: T::Accum| f.to_f64().to_bits() ^ (f.to_i64() as u64).rotate_left(32);
-    let arguments = move || {
-        vec![
-            ("call", format!("sddmm by plan {number}")),
-            ("alpha", alpha.to_string()),
-            ("beta", beta.to_string()),
-            ("factors", if with_factors { "yes" } else { "no" }.to_owned()),
-        ]
-    };
-    ([number, bits(alpha), bits(beta), u64::from(with_factors)], arguments)
 }
 
 /// This rank's rows of X.

@@ -5,14 +5,14 @@ use gustav_cuda::{DeviceBuffer, DeviceCsr, DevicePattern, DeviceValues, RowList,
 
 use super::{Gathered, call};
 use crate::device::unmasked;
-use crate::explain::unconfigured;
 use crate::gpu::{Gpu, GpuMessages, Joined, check_device, part, positions};
 use crate::local::DistScalar;
 use crate::matrix::over_ranks;
 use crate::volume::Counted;
-use crate::{DistPattern, Explanation, Partition, Ranks, Volume};
+use crate::{Communication, DistPattern, Explanation, Partition, Ranks};
 
-/// A sparse matrix whose rows are spread over ranks, of which this one has its rows on a GPU.
+/// A sparse matrix whose rows are spread over ranks, of which this one has its rows on a GPU. Products are planned of
+/// patterns in host memory: [`GpuSpgemmPlan::execute_with_pattern`] gives that of a product.
 #[derive(Debug)]
 pub struct DistDeviceCsr<T: DistScalar, I: Index = u32, O: Index = u32> {
     rows: Partition,
@@ -85,9 +85,7 @@ impl<T: DistScalar, I: Index, O: Index> GpuSpgemmPlan<T, I, O> {
         let gathered = Gathered::new::<T, O>([a, b], problem, &gpu.options, true)?;
         let all = gathered.oblivious::<T, O>(b);
         let built = Self::build([a, b], gathered, gpu);
-        let (mut plan, counted) = ranks.together(built)?;
-        plan.explanation.volume = Volume::gather(ranks, counted, all)?;
-        Ok(plan)
+        Explanation::complete(ranks, built, all, |plan: &mut Self| &mut plan.explanation)
     }
 
     fn build(
@@ -97,8 +95,8 @@ impl<T: DistScalar, I: Index, O: Index> GpuSpgemmPlan<T, I, O> {
     ) -> Result<(Self, Counted)> {
         let (ranks, device) = (a.ranks(), &gpu.device);
         let counted = gathered.count(a)?;
-        let Gathered { number, problem, of_a, offsets, columns, own_at, firsts, .. } = gathered;
-        let Gathered { exchange, sends, .. } = gathered;
+        let Gathered { number, problem, of_a, offsets, columns, own_at, exchange, firsts, sends } =
+            gathered;
         let (rows, nnz_of_b) = (offsets.len() - 1, columns.len());
         let narrow = |o: &u64| O::try_from_usize(*o as usize, "row offsets of B");
         let offsets = offsets.iter().map(narrow).collect::<Result<Vec<O>>>()?;
@@ -133,20 +131,9 @@ impl<T: DistScalar, I: Index, O: Index> GpuSpgemmPlan<T, I, O> {
         let own_at = joined.as_ref().map(|_| own_at);
         let messages = GpuMessages::new(ranks, device, exchange, joined, false)?;
         let lists = sends.iter().map(|(_, at)| at.bytes()).sum::<usize>();
-        let explanation = Explanation {
-            problem,
-            ranks: ranks.communicator().description(),
-            communication: crate::Communication::RowsOfB,
-            volume: Volume::default(),
-            order: a.order().copied(),
-            copies: None,
-            choice: unconfigured(plan.choice()),
-            workspace_bytes: plan.workspace_bytes()
-                + of_a.bytes()
-                + of_b.bytes()
-                + lists
-                + messages.bytes(),
-        };
+        let held = plan.workspace_bytes() + lists + messages.bytes();
+        let explanation =
+            Explanation::new((&problem, a), Communication::RowsOfB, plan.choice(), held);
         let plan = GpuSpgemmPlan {
             ranks: ranks.clone(),
             number,
@@ -168,14 +155,15 @@ impl<T: DistScalar, I: Index, O: Index> GpuSpgemmPlan<T, I, O> {
         &self.explanation
     }
 
-    /// Bytes that the plan holds on the GPU and in page-locked memory.
+    /// Bytes that the plan holds on the GPU and in page-locked memory, besides its patterns.
     pub fn workspace_bytes(&self) -> usize {
         self.explanation.workspace_bytes
     }
 
-    /// C from this rank's values of A and of B on the GPU; `alpha` is the semiring's one unless given. Values of the
-    /// matrices that the patterns are of, as buffers: those of a [`DeviceCsr`] that was uploaded from a rank's rows too. C is
-    /// finished when it returns. Collective.
+    /// C from this rank's values of A and of B on the GPU; `alpha` is the semiring's one unless given. Collective.
+    ///
+    /// Values are a buffer with one for each nonzero of this rank, in the order of the patterns that the plan was made for;
+    /// those of a [`DeviceCsr`] are taken only if it has that pattern. C is finished when the call returns.
     ///
     /// # Errors
     /// As [`SpgemmPlan::execute`](crate::SpgemmPlan::execute); [`Error::Device`](gustav_core::Error::Device), of which other
@@ -188,14 +176,47 @@ impl<T: DistScalar, I: Index, O: Index> GpuSpgemmPlan<T, I, O> {
     ) -> Result<DistDeviceCsr<T, I, O>> {
         let ranks = self.ranks.clone();
         let _lock = ranks.lock();
-        let ready = self.prepare(a.into(), b.into());
-        let (key, arguments) = call::<T>(self.number, alpha);
-        let (a, b) = ranks.agree(&key, arguments, ready)?;
-        let multiplied = self.multiply(a, b, alpha);
-        let local = self.messages.conclude(multiplied)?;
+        let local = self.product(a.into(), b.into(), alpha, Ok)?;
         let shape = (local.nrows(), local.ncols(), local.nnz());
         let (rows, nnz) = over_ranks(&ranks, &self.columns, shape)?;
         Ok(DistDeviceCsr { rows, columns: self.columns.clone(), nnz, local })
+    }
+
+    /// The same as a pattern over ranks, which is in host memory and of which other products can be planned, and this rank's
+    /// values on the GPU. Collective; other ranks may call either.
+    ///
+    /// # Errors
+    /// As [`GpuSpgemmPlan::execute`].
+    pub fn execute_with_pattern<'v>(
+        &mut self,
+        a: impl Into<DeviceValues<'v, T>>,
+        b: impl Into<DeviceValues<'v, T>>,
+        alpha: Option<T::Accum>,
+    ) -> Result<(DistPattern<I, O>, DeviceBuffer<T>)> {
+        let ranks = self.ranks.clone();
+        let _lock = ranks.lock();
+        let on_host = |c: DeviceCsr<T, I, O>| {
+            let (pattern, values) = c.into_parts();
+            Ok((pattern.download()?, values))
+        };
+        let (local, values) = self.product(a.into(), b.into(), alpha, on_host)?;
+        Ok((DistPattern::joined(&ranks, &self.columns, local)?, values))
+    }
+
+    /// This rank's rows of C, and what `keep` makes of them, if no rank failed.
+    fn product<R>(
+        &mut self,
+        a: DeviceValues<'_, T>,
+        b: DeviceValues<'_, T>,
+        alpha: Option<T::Accum>,
+        keep: impl FnOnce(DeviceCsr<T, I, O>) -> Result<R>,
+    ) -> Result<R> {
+        let ranks = self.ranks.clone();
+        let ready = self.prepare(a, b);
+        let (key, arguments) = call::<T>(self.number, alpha);
+        let (a, b) = ranks.agree(&key, arguments, ready)?;
+        let kept = self.multiply(a, b, alpha).and_then(keep);
+        self.messages.conclude(kept)
     }
 
     /// The values, if they fit.
@@ -231,9 +252,7 @@ impl<T: DistScalar, I: Index, O: Index> GpuSpgemmPlan<T, I, O> {
             own.copy_from(b, stream)?;
         }
         transport.send_pending()?;
-        for _ in 0..transport.staging.incoming.len() {
-            transport.next_message()?;
-        }
+        transport.receive_all()?;
         let of =
             alpha.map_or_else(SpgemmCall::new, |alpha| SpgemmCall::new().alpha(alpha)).on(stream);
         let all = transport.staging.joined.as_ref().unwrap_or(b);

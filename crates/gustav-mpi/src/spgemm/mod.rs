@@ -9,11 +9,10 @@ use gustav_cpu::spgemm::SpgemmCall;
 
 use crate::blocks::fits;
 use crate::exchange::Exchange;
-use crate::explain::unconfigured;
 use crate::local::DistScalar;
 use crate::ranks::Arguments;
 use crate::volume::Counted;
-use crate::{Communication, Device, DistCsr, DistPattern, Explanation, Partition, Ranks, Volume};
+use crate::{Communication, Device, DistCsr, DistPattern, Explanation, Partition, Ranks};
 
 use gathered::Gathered;
 pub use gpu::{DistDeviceCsr, GpuSpgemmPlan};
@@ -62,9 +61,7 @@ impl<T: DistScalar, I: Index, O: Index> SpgemmPlan<T, I, O> {
         let gathered = Gathered::new::<T, O>([a, b], problem, device, false)?;
         let all = gathered.oblivious::<T, O>(b);
         let built = Self::build([a, b], gathered, device);
-        let (mut plan, counted) = ranks.together(built)?;
-        plan.explanation.volume = Volume::gather(ranks, counted, all)?;
-        Ok(plan)
+        Explanation::complete(ranks, built, all, |plan: &mut Self| &mut plan.explanation)
     }
 
     fn build(
@@ -74,8 +71,17 @@ impl<T: DistScalar, I: Index, O: Index> SpgemmPlan<T, I, O> {
     ) -> Result<(Self, Counted)> {
         let ranks = a.ranks();
         let counted = gathered.count(a)?;
-        let Gathered { number, problem, of_a, offsets, columns: of_b, own_at, .. } = gathered;
-        let Gathered { exchange, firsts, sends, .. } = gathered;
+        let Gathered {
+            number,
+            problem,
+            of_a,
+            offsets,
+            columns: of_b,
+            own_at,
+            exchange,
+            firsts,
+            sends,
+        } = gathered;
         let rows = offsets.len() - 1;
         // Columns that occur, so that accumulators are as large as what this rank has, not as all of B.
         let mut of_c = try_vec::<I>(of_b.len(), "columns of C")?;
@@ -97,16 +103,9 @@ impl<T: DistScalar, I: Index, O: Index> SpgemmPlan<T, I, O> {
         let mut values = try_vec::<T>(of_b.len(), "values of rows of B")?;
         values.resize(of_b.len(), T::zero());
         let held = size_of_val(&values[..]) + size_of_val(&of_c[..]) + exchange.bytes();
-        let explanation = Explanation {
-            problem,
-            ranks: ranks.communicator().description(),
-            communication: Communication::RowsOfB,
-            volume: Volume::default(),
-            order: a.order().copied(),
-            copies: None,
-            choice: unconfigured(plan.choice()),
-            workspace_bytes: plan.workspace_bytes() + held,
-        };
+        let held = plan.workspace_bytes() + held;
+        let explanation =
+            Explanation::new((&problem, a), Communication::RowsOfB, plan.choice(), held);
         let patterns = [a, b].map(|p| (p.local().id(), p.local().nnz()));
         let plan = SpgemmPlan {
             ranks: ranks.clone(),

@@ -14,12 +14,11 @@ use crate::block_description::RemoteBlock;
 use crate::blocks::{Block, Blocks, fits};
 use crate::communicator::Tag;
 use crate::exchange::Exchange;
-use crate::explain::unconfigured;
 use crate::hosts::Relay;
 use crate::local::{Common, DistScalar, Nonzeros, Product, is_widened, largest_buffer};
 use crate::routes::{RelayedRows, Routes};
 use crate::volume::Counted;
-use crate::{DistPattern, Explanation, Hosts, Volume};
+use crate::{DistPattern, Explanation, Hosts};
 
 /// What a plan is made of.
 pub(super) struct Builder<'b, I: Index, O: Index> {
@@ -111,18 +110,9 @@ impl<'b, I: Index, O: Index> Builder<'b, I, O> {
 
         let workspace = self.workspace::<T>(&own, &peers)?;
         let held = peers.iter().flat_map(Peer::products).map(Product::bytes).sum::<usize>();
-        let held = held + own.bytes();
-        let choice = unconfigured(own.choice());
-        let explanation = Explanation {
-            problem: self.problem.clone(),
-            ranks: ranks.communicator().description(),
-            communication: shape.communication,
-            volume: Volume::default(),
-            order: self.pattern.order().copied(),
-            copies: None,
-            choice,
-            workspace_bytes: held + exchange.bytes() + workspace.bytes(),
-        };
+        let held = held + own.bytes() + exchange.bytes() + workspace.bytes();
+        let explained = (&self.problem, self.pattern);
+        let explanation = Explanation::new(explained, shape.communication, own.choice(), held);
         let plan = SpmmPlan {
             ranks: ranks.clone(),
             number,

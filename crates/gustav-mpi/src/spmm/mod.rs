@@ -22,7 +22,7 @@ use crate::local::{DistScalar, Product, is_widened, local_rows};
 use crate::ranks::Arguments;
 use crate::routes::Routes;
 use crate::volume::oblivious;
-use crate::{Device, DistPattern, Explanation, ProductShape, Ranks, Volume};
+use crate::{Device, DistPattern, Explanation, ProductShape, Ranks};
 use build::Builder;
 pub use copies::{Copies, CopiesCandidate, Replicated, ReplicatedSpmmPlan};
 pub use gpu::GpuSpmmPlan;
@@ -307,9 +307,7 @@ impl<T: DistScalar> SpmmPlan<T> {
         let built = ranks.hosts().and_then(|hosts| {
             Builder::new(pattern, &described).build(&device.options, described, hosts)
         });
-        let (mut plan, counted) = ranks.together(built)?;
-        plan.explanation.volume = Volume::gather(ranks, counted, all)?;
-        Ok(plan)
+        Explanation::complete(ranks, built, all, |plan: &mut Self| &mut plan.explanation)
     }
 
     /// What is computed, what ranks send, and how work is balanced.

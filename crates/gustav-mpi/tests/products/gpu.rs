@@ -244,10 +244,13 @@ fn multiply_sparse<T: DistScalar, I: Index, O: Index>(
         let of_a = DeviceBuffer::from_slice(&device, &of_a, "values of A")?;
         let of_b = DeviceBuffer::from_slice(&device, &of_b, "values of B")?;
         let first = plan.execute(&of_a, &of_b, None)?;
-        let second = plan.execute(&of_a, &of_b, None)?;
-        assert_eq!(first.nnz(), second.nnz());
-        assert_eq!((second.rows(), second.columns()), (&rows, &columns));
-        second.local().download()
+        assert_eq!((first.rows(), first.columns()), (&rows, &columns));
+        let (pattern, values) = plan.execute_with_pattern(&of_a, &of_b, None)?;
+        assert_eq!((pattern.rows(), pattern.columns()), (&rows, &columns));
+        assert_eq!(pattern.nnz(), first.nnz());
+        let (found, expected) = (pattern.local(), first.local().pattern().download()?);
+        assert_eq!((found.offsets(), found.indices()), (expected.offsets(), expected.indices()));
+        Csr::from_pattern(pattern.local(), values.to_host()?)
     }))?;
     joined(&parts, case.b.ncols())
 }

@@ -21,8 +21,8 @@ pub enum AnyDist {
 macro_rules! with_dist {
     ($any:expr, |$p:ident| $body:expr) => {
         match $any {
-            AnyDist::Long($p) => $body,
-            AnyDist::Large($p) => $body,
+            $crate::mpi::pattern::AnyDist::Long($p) => $body,
+            $crate::mpi::pattern::AnyDist::Large($p) => $body,
         }
     };
 }

@@ -12,6 +12,9 @@ use crate::error::{Fault, detached};
 #[pyclass(frozen, module = "gustav._gustav")]
 pub struct Ranks {
     pub inner: gustav_mpi::Ranks,
+    /// Whether threads may call them in turn.
+    #[pyo3(get)]
+    takes_threads: bool,
 }
 
 /// What a rank fails with, in words.
@@ -35,8 +38,10 @@ impl Ranks {
     #[staticmethod]
     #[cfg(unix)]
     fn world(py: Python<'_>) -> PyResult<Self> {
-        let inner = detached(py, || Ok(gustav_mpi::Mpi::init()?.world()?))?;
-        Ok(Ranks { inner })
+        detached(py, || {
+            let mpi = gustav_mpi::Mpi::init()?;
+            Ok(Ranks { inner: mpi.world()?, takes_threads: takes_threads(&mpi) })
+        })
     }
 
     /// MPI is loaded on Unix alone.
@@ -56,7 +61,7 @@ impl Ranks {
     /// One rank without an MPI.
     #[staticmethod]
     fn alone() -> Self {
-        Ranks { inner: gustav_mpi::Ranks::alone() }
+        Ranks { inner: gustav_mpi::Ranks::alone(), takes_threads: true }
     }
 
     /// Those of a communicator with this handle of `bytes` bytes, of a program that uses the MPI which says this
@@ -64,7 +69,7 @@ impl Ranks {
     #[staticmethod]
     #[cfg(unix)]
     fn of(py: Python<'_>, handle: usize, bytes: usize, version: &str) -> PyResult<Self> {
-        let inner = detached(py, || {
+        detached(py, || {
             let mpi = gustav_mpi::Mpi::init()?;
             let name = |text: &str| {
                 // What `Mpi::version` says of a library: its name and version.
@@ -82,9 +87,9 @@ impl Ranks {
             }
             // SAFETY: the handle is that of a communicator of mpi4py, whose MPI says the same of itself and has handles
             // of the same size, and which is initialised, as a communicator exists.
-            Ok(unsafe { mpi.ranks_of(handle) }?)
-        })?;
-        Ok(Ranks { inner })
+            let inner = unsafe { mpi.ranks_of(handle) }?;
+            Ok(Ranks { inner, takes_threads: takes_threads(&mpi) })
+        })
     }
 
     /// The number of this rank.
@@ -124,6 +129,19 @@ impl Ranks {
     fn check(&self, py: Python<'_>) -> PyResult<()> {
         detached(py, || Ok(self.inner.together(Ok::<_, Error>(()))?))
     }
+
+    /// Whether some rank says so; raises what another fails with. Collective.
+    fn any(&self, py: Python<'_>, mine: bool) -> PyResult<bool> {
+        if self.inner.size() == 1 {
+            return Ok(mine);
+        }
+        detached(py, || Ok(self.inner.any(mine)?))
+    }
+}
+
+#[cfg(unix)]
+fn takes_threads(mpi: &gustav_mpi::Mpi) -> bool {
+    mpi.thread_level() >= gustav_mpi::ThreadLevel::Serialized
 }
 
 #[cfg(not(unix))]

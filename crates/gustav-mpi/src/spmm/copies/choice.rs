@@ -29,7 +29,8 @@ pub struct CopiesCandidate {
     /// lacks the memory to count them.
     pub sent_bytes: Option<u64>,
     /// Bytes that a plan holds on the rank that needs most, counted for values, the pattern of the part, sums and messages,
-    /// those of its product left out where bytes are not counted; of one copy, for messages.
+    /// those of its product left out where bytes are not counted; with what making it takes where a rank lacks that; of one
+    /// copy, for messages.
     pub memory_bytes: u64,
     /// Whether every rank has that memory. One copy needs none but the messages, and is always possible.
     pub fits: bool,
@@ -164,10 +165,11 @@ fn of_team<T: DistScalar, I: Index, O: Index>(
     let of_nonzero = size_of::<T>() + size_of::<I>() + size_of::<u32>() + size_of::<usize>();
     let of_part = counts.nonzeros * of_nonzero + counts.rows * (row + 2 * size_of::<u64>());
     let needed = (sent + received + of_part) as u64;
-    let mut lacking = [u64::from(needed + counts.making() as u64 > available)];
+    let to_make = needed + counts.making() as u64;
+    let mut lacking = [u64::from(to_make > available)];
     ranks.communicator().all_reduce_max(&mut lacking)?;
     if lacking[0] > 0 {
-        return Ok((None, needed));
+        return Ok((None, to_make));
     }
     let part = where_memory_allows(ranks, TeamPart::new(pattern, copies))?;
     let Some(part) = part else { return Ok((None, needed)) };

@@ -39,13 +39,14 @@ impl Replicated {
 
     /// Ranks in teams of the size with which the fewest bytes are sent, of those whose plans fit into memory on every
     /// rank; alone where no team saves bytes. Bytes are counted when a plan is made, for every divisor of the number of
-    /// ranks, and [`Explanation::copies`] lists them.
+    /// ranks whose plan would fit, and [`Explanation::copies`] lists them.
     pub fn automatic(device: Device) -> Self {
         Replicated { device, copies: None, memory: None }
     }
 
-    /// Sets the bytes that a plan with copies may hold on this rank, if their number is chosen automatically; else it is
-    /// the memory that this rank's host has available, divided by the ranks on it. Ranks may differ in it.
+    /// Sets the bytes that a plan with copies may take on this rank, while it is made too, if their number is chosen
+    /// automatically; else it is the memory that this rank's host has available, divided by the ranks on it. Ranks may differ
+    /// in it.
     #[must_use]
     pub fn memory(self, bytes: u64) -> Self {
         Replicated { memory: Some(bytes), ..self }

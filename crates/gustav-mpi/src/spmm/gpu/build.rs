@@ -8,12 +8,11 @@ use super::super::{Described, Peer as Wired};
 use super::{GpuSpmmPlan, Peer, Product, Received, Send, Served};
 use crate::blocks::{Blocks, fits};
 use crate::communicator::Tag;
-use crate::explain::unconfigured;
 use crate::gpu::{GpuMessages, positions};
 use crate::hosts::Relay;
 use crate::local::{DistScalar, Nonzeros};
 use crate::volume::Counted;
-use crate::{Explanation, Hosts, Volume};
+use crate::{Explanation, Hosts};
 
 /// The plan of this rank, and what it counts.
 pub(super) fn build<T: DistScalar, I: Index, O: Index>(
@@ -74,16 +73,9 @@ pub(super) fn build<T: DistScalar, I: Index, O: Index>(
     let partial = partial.map(|(_, rows)| rows.data().bytes()).sum::<usize>();
     let held =
         peers.iter().flat_map(Peer::products).chain([&own]).map(Product::bytes).sum::<usize>();
-    let explanation = Explanation {
-        problem: problem.clone(),
-        ranks: ranks.communicator().description(),
-        communication: shape.communication,
-        volume: Volume::default(),
-        order: pattern.order().copied(),
-        copies: None,
-        choice: unconfigured(own.plan.choice()),
-        workspace_bytes: held + partial + messages.bytes(),
-    };
+    let held = held + partial + messages.bytes();
+    let explained = (&problem, pattern);
+    let explanation = Explanation::new(explained, shape.communication, own.plan.choice(), held);
     let plan = GpuSpmmPlan {
         ranks: ranks.clone(),
         number,

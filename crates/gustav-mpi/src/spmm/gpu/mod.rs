@@ -13,7 +13,7 @@ use super::build::Builder;
 use super::{Described, Forward, Incoming, Section, rows_of_b, rows_of_c};
 use crate::gpu::{BACKEND, Gpu, GpuMessages, check_dense, check_device};
 use crate::local::{DistScalar, is_widened};
-use crate::{DistPattern, Explanation, Ranks, Volume};
+use crate::{DistPattern, Explanation, Ranks};
 
 /// A plan for sparse × dense products over ranks, of which this one computes on a GPU, made by
 /// `pattern.spmm(columns).plan(&gpu)` or `pattern.spmv().plan(&gpu)`.
@@ -102,9 +102,7 @@ impl<T: DistScalar> GpuSpmmPlan<T> {
         let built = ranks.hosts().and_then(|hosts| {
             build::build(Builder::new(pattern, &described), &gpu.device, described, hosts)
         });
-        let (mut plan, counted) = ranks.together(built)?;
-        plan.explanation.volume = Volume::gather(ranks, counted, all)?;
-        Ok(plan)
+        Explanation::complete(ranks, built, all, |plan: &mut Self| &mut plan.explanation)
     }
 
     /// What is computed, what ranks send, and how work is balanced.

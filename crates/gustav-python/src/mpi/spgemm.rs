@@ -1,0 +1,176 @@
+//! Products of two sparse matrices over ranks.
+
+use gustav::{Error, Index, Problem, with_scalar};
+use gustav_mpi::{
+    Communication, DistPattern as Dist, DistScalar, Explanation, GpuSpgemmPlan, SpgemmPlan,
+};
+use pyo3::prelude::*;
+
+use super::pattern::{AnyDist, DistPattern, with_dist};
+use super::ranks::reported;
+use super::target::{Engine, SharedPlan, Target, expect_gpu, ordered};
+use crate::array::Array;
+use crate::block::Block;
+use crate::device_spgemm::DeviceBlock;
+use crate::element::Element;
+use crate::error::Fault;
+use crate::place::{Given, Place};
+use crate::scale::{Factors, semiring};
+
+/// Values of this rank, where it computed.
+#[derive(IntoPyObject)]
+pub enum Values {
+    Host(Block),
+    Gpu(DeviceBlock),
+}
+
+/// A pattern over ranks, and this rank's values.
+type Product = (AnyDist, Values);
+
+trait AnySpgemm: Send {
+    fn execute(
+        &mut self,
+        place: &Place,
+        values: [Array; 2],
+        factors: Factors,
+    ) -> Result<Product, Fault>;
+}
+
+/// A plan of these types, and how the pattern of its product is wrapped.
+struct Typed<P, I: Index> {
+    plan: P,
+    wrap: fn(Dist<I, u64>) -> AnyDist,
+}
+
+impl<T: DistScalar, I: Index> AnySpgemm for Typed<SpgemmPlan<T, I, u64>, I> {
+    fn execute(
+        &mut self,
+        _: &Place,
+        [a, b]: [Array; 2],
+        factors: Factors,
+    ) -> Result<Product, Fault> {
+        let alpha = factors.scale::<T::Accum>().alpha;
+        let c = self.plan.execute(a.slice::<T>()?, b.slice::<T>()?, alpha)?;
+        let values = c.values().as_slice();
+        let mut copy = gustav::Buffer::<T>::zeroed(values.len(), "values of C")?;
+        copy.copy_from_slice(values);
+        Ok(((self.wrap)(c.pattern().clone()), Values::Host(Block::values(copy))))
+    }
+}
+
+impl<T: DistScalar, I: Index> AnySpgemm for Typed<GpuSpgemmPlan<T, I, u64>, I> {
+    fn execute(
+        &mut self,
+        place: &Place,
+        [a, b]: [Array; 2],
+        factors: Factors,
+    ) -> Result<Product, Fault> {
+        let gpu = expect_gpu(place)?;
+        let (a, b) = ordered(gpu, || Ok((a.buffer::<T>(gpu)?, b.buffer::<T>(gpu)?)))?;
+        let alpha = factors.scale::<T::Accum>().alpha;
+        let (pattern, values) = self.plan.execute_with_pattern(&a, &b, alpha)?;
+        Ok(((self.wrap)(pattern), Values::Gpu(DeviceBlock::new(values, &gpu.device))))
+    }
+}
+
+/// A product of two sparse matrices over ranks.
+#[pyclass(frozen, module = "gustav._gustav")]
+pub struct DistSpgemmPlan {
+    shared: SharedPlan<dyn AnySpgemm>,
+}
+
+#[pymethods]
+impl DistSpgemmPlan {
+    #[new]
+    fn new(
+        py: Python<'_>,
+        a: &Bound<'_, DistPattern>,
+        b: &Bound<'_, DistPattern>,
+        dtype: &str,
+        semiring_name: &str,
+        threads: Option<usize>,
+        place: Given,
+    ) -> PyResult<Self> {
+        let (a, b) = (a.get().inner.clone(), b.get().inner.clone());
+        let parsed = || {
+            let target = Target::new(py, threads, Communication::RowsOfB.name(), place)?;
+            Ok::<_, PyErr>((
+                Element::named(dtype).value("dtype")?,
+                semiring(semiring_name)?,
+                target,
+            ))
+        };
+        let (dtype, semiring, target) = reported(with_dist!(&a, |p| p.ranks()), parsed())?;
+        let made = with_scalar!(dtype, |T| target.plan(py, |engine| match (&a, &b) {
+            (AnyDist::Long(a), AnyDist::Long(b)) => {
+                let problem = a.spgemm(b).problem.semiring(semiring);
+                spgemm::<T, _>((a, b), &problem, engine, AnyDist::Long)
+            }
+            (AnyDist::Large(a), AnyDist::Large(b)) => {
+                let problem = a.spgemm(b).problem.semiring(semiring);
+                spgemm::<T, _>((a, b), &problem, engine, AnyDist::Large)
+            }
+            _ => Err(Error::Unsupported {
+                problem: "an A and B of which one has more than 2^32 columns".into(),
+                backend: "the SpGEMM over ranks".into(),
+                reason: "their indices are of different types".into(),
+                nearest: "A and B with as many columns each, or fewer".into(),
+            }
+            .into()),
+        }))?;
+        Ok(DistSpgemmPlan { shared: SharedPlan::new(&a, dtype, &target, made) })
+    }
+
+    /// The pattern of `alpha * a @ b` and this rank's values. Collective.
+    fn execute(
+        &self,
+        py: Python<'_>,
+        values_of_a: &Bound<'_, PyAny>,
+        values_of_b: &Bound<'_, PyAny>,
+        alpha: Option<&Bound<'_, PyAny>>,
+        place: Given,
+    ) -> PyResult<(DistPattern, Values)> {
+        let arrays = || {
+            let place = self.shared.place(py, place)?;
+            let a = Array::vector("values of a", values_of_a, &place)?;
+            let b = Array::vector("values of b", values_of_b, &place)?;
+            let factors = Factors::new(alpha, None, self.shared.dtype)?;
+            Ok((place, ([a, b], factors)))
+        };
+        let (inner, values) = self.shared.run(py, arrays(), |plan, place, (arrays, factors)| {
+            plan.execute(place, arrays, factors)
+        })?;
+        Ok((DistPattern { inner }, values))
+    }
+
+    /// What is computed and what ranks send, as text.
+    fn explain(&self) -> String {
+        self.shared.explanation.to_string()
+    }
+
+    /// Bytes that all ranks send in one execution.
+    #[getter]
+    fn sent_bytes(&self) -> u64 {
+        self.shared.explanation.volume.bytes()
+    }
+}
+
+fn spgemm<T: DistScalar, I: Index>(
+    (a, b): (&Dist<I, u64>, &Dist<I, u64>),
+    problem: &Problem,
+    engine: &Engine,
+    wrap: fn(Dist<I, u64>) -> AnyDist,
+) -> Result<(Box<dyn AnySpgemm>, Explanation), Fault> {
+    Ok(match engine {
+        Engine::Cpu(device) => {
+            let plan = SpgemmPlan::<T, I, u64>::new(a, b, problem, device)?;
+            let explanation = plan.explain().clone();
+            (Box::new(Typed { plan, wrap }), explanation)
+        }
+        Engine::Gpu(gpu) => {
+            let plan = GpuSpgemmPlan::<T, I, u64>::new(a, b, problem, gpu)?;
+            let explanation = plan.explain().clone();
+            (Box::new(Typed { plan, wrap }), explanation)
+        }
+    })
+}

@@ -1,0 +1,186 @@
+//! Products with dense matrices over ranks.
+
+use gustav::with_scalar;
+use gustav_mpi::{DistScalar, GpuSpmmPlan, Replicated, ReplicatedSpmmPlan, SpmmPlan};
+use pyo3::exceptions::{PyNotImplementedError, PyValueError};
+use pyo3::prelude::*;
+
+use super::pattern::{DistPattern, with_dist};
+use super::ranks::reported;
+use super::target::{Engine, SharedPlan, Target, expect_gpu, expect_rows, in_rows, ordered};
+use crate::array::Array;
+use crate::element::Element;
+use crate::error::Fault;
+use crate::place::{Given, Place};
+use crate::scale::{Factors, semiring};
+
+/// What a plan does, whatever its type of values.
+trait AnySpmm: Send {
+    fn execute(&mut self, place: &Place, arrays: [Array; 3], factors: Factors)
+    -> Result<(), Fault>;
+}
+
+macro_rules! any_spmm {
+    ($plan:ident) => {
+        impl<T: DistScalar> AnySpmm for $plan<T> {
+            fn execute(
+                &mut self,
+                _: &Place,
+                [values, b, mut out]: [Array; 3],
+                factors: Factors,
+            ) -> Result<(), Fault> {
+                let (values, b) = (values.slice::<T>()?, b.dense::<T>()?);
+                Ok(self.execute(values, b, out.dense_mut::<T>()?, factors.scale::<T::Accum>())?)
+            }
+        }
+    };
+}
+
+any_spmm!(SpmmPlan);
+any_spmm!(ReplicatedSpmmPlan);
+
+impl<T: DistScalar> AnySpmm for GpuSpmmPlan<T> {
+    fn execute(
+        &mut self,
+        place: &Place,
+        [values, b, mut out]: [Array; 3],
+        factors: Factors,
+    ) -> Result<(), Fault> {
+        let gpu = expect_gpu(place)?;
+        let (values, b, mut out) = ordered(gpu, || {
+            let (values, b) = (values.buffer::<T>(gpu)?, b.device_dense::<T>(gpu)?);
+            Ok((values, b, out.device_dense_mut::<T>(gpu)?))
+        })?;
+        Ok(self.execute(&values, &b, &mut out, factors.scale::<T::Accum>())?)
+    }
+}
+
+/// Ranks of a team: 1 without copies, `None` for the number that sends the fewest bytes.
+fn copies(text: &str) -> PyResult<Option<usize>> {
+    match text {
+        "auto" => Ok(None),
+        number => number.parse().map(Some).map_err(|_| {
+            PyValueError::new_err(format!(
+                "copies: {text:?} is not a number of ranks, nor \"auto\""
+            ))
+        }),
+    }
+}
+
+/// A product with a dense matrix or a vector over ranks, planned for one pattern.
+#[pyclass(frozen, module = "gustav._gustav")]
+pub struct DistSpmmPlan {
+    shared: SharedPlan<dyn AnySpmm>,
+}
+
+#[pymethods]
+impl DistSpmmPlan {
+    #[new]
+    fn new(
+        py: Python<'_>,
+        pattern: &Bound<'_, DistPattern>,
+        columns: usize,
+        dtype: &str,
+        calls: u64,
+        transpose: bool,
+        semiring_name: &str,
+        deterministic: bool,
+        threads: Option<usize>,
+        communication: &str,
+        copies_text: &str,
+        place: Given,
+    ) -> PyResult<Self> {
+        let pattern = pattern.get().inner.clone();
+        let parsed = || {
+            let dtype = Element::named(dtype).value("dtype")?;
+            let copies = copies(copies_text)?;
+            if place.is_some() && copies != Some(1) {
+                return Err(PyNotImplementedError::new_err(
+                    "copies: teams multiply on CPUs; nearest that works: copies=1, or arrays in host memory",
+                ));
+            }
+            let target = Target::new(py, threads, communication, place)?;
+            Ok::<_, PyErr>((dtype, semiring(semiring_name)?, target, copies))
+        };
+        let ranks = with_dist!(&pattern, |p| p.ranks());
+        let (dtype, semiring, target, copies) = reported(ranks, parsed())?;
+        let made = with_scalar!(dtype, |T| target.plan(py, |engine| {
+            with_dist!(&pattern, |p| {
+                let problem = p.spmm(columns).problem.calls(calls).transpose_a(transpose);
+                let problem = problem.semiring(semiring).deterministic(deterministic);
+                let (plan, explanation): (Box<dyn AnySpmm>, _) = match engine {
+                    Engine::Gpu(gpu) => {
+                        let plan = GpuSpmmPlan::<T>::new(p, &problem, gpu)?;
+                        let explanation = plan.explain().clone();
+                        (Box::new(plan), explanation)
+                    }
+                    Engine::Cpu(device) if copies == Some(1) => {
+                        let plan = SpmmPlan::<T>::new(p, &problem, device)?;
+                        let explanation = plan.explain().clone();
+                        (Box::new(plan), explanation)
+                    }
+                    Engine::Cpu(device) => {
+                        let device = match copies {
+                            Some(copies) => Replicated::new(device.clone(), copies),
+                            None => Replicated::automatic(device.clone()),
+                        };
+                        let plan = ReplicatedSpmmPlan::<T>::new(p, &problem, &device)?;
+                        let explanation = plan.explain().clone();
+                        (Box::new(plan), explanation)
+                    }
+                };
+                Ok((plan, explanation))
+            })
+        }))?;
+        Ok(DistSpmmPlan { shared: SharedPlan::new(&pattern, dtype, &target, made) })
+    }
+
+    /// `out = scale(alpha, op(A) @ b) + scale(beta, out)`. Collective.
+    fn execute_into(
+        &self,
+        py: Python<'_>,
+        values: &Bound<'_, PyAny>,
+        b: &Bound<'_, PyAny>,
+        out: &Bound<'_, PyAny>,
+        alpha: Option<&Bound<'_, PyAny>>,
+        beta: Option<&Bound<'_, PyAny>>,
+        place: Given,
+    ) -> PyResult<()> {
+        let arrays = || {
+            let place = self.shared.place(py, place)?;
+            let values = Array::vector("values", values, &place)?;
+            let b = in_rows("b", b, &place)?;
+            let out = expect_rows(Array::to_write("out", out, &place)?)?;
+            out.refuse_overlap(&values)?;
+            out.refuse_overlap(&b)?;
+            let factors = Factors::new(alpha, beta, self.shared.dtype)?;
+            Ok((place, ([values, b, out], factors)))
+        };
+        self.shared.run(py, arrays(), |plan, place, (arrays, factors)| {
+            plan.execute(place, arrays, factors)
+        })
+    }
+
+    /// What is computed and what ranks send, as text.
+    fn explain(&self) -> String {
+        self.shared.explanation.to_string()
+    }
+
+    /// Bytes that all ranks send in one execution.
+    #[getter]
+    fn sent_bytes(&self) -> u64 {
+        self.shared.explanation.volume.bytes()
+    }
+
+    /// Messages that all ranks send in one execution.
+    #[getter]
+    fn messages(&self) -> u64 {
+        self.shared.explanation.volume.messages()
+    }
+
+    /// Bytes that the plan holds on this rank.
+    #[getter]
+    fn workspace_bytes(&self) -> usize {
+        self.shared.explanation.workspace_bytes
+    }
+}

@@ -1,0 +1,160 @@
+//! Where a rank computes, and plans that its threads share. Arrays are in rows, so that the ranks' plans are of one layout.
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use gustav::cuda::KeptContext;
+use gustav::{DType, Layout};
+use gustav_mpi::{Communication, Device, Explanation, Options};
+use pyo3::exceptions::PyValueError;
+use pyo3::prelude::*;
+
+use super::pattern::{AnyDist, with_dist};
+use super::ranks::reported;
+use crate::array::Array;
+use crate::error::{Fault, detached, to_python};
+use crate::place::{Given, Gpu, OnGpu, Place};
+use crate::spmm::UNPLANNED;
+
+/// Where this rank computes.
+pub struct Target {
+    /// The device of the package that it is, whose context plans leave as it was.
+    pub of: gustav::Device,
+    /// Its number, of a GPU.
+    pub gpu: Option<u32>,
+    pub engine: Engine,
+}
+
+pub enum Engine {
+    Cpu(Device),
+    Gpu(gustav_mpi::Gpu),
+}
+
+impl Target {
+    /// The GPU of a place, or the CPU with so many threads.
+    pub fn new(
+        py: Python<'_>,
+        threads: Option<usize>,
+        communication: &str,
+        place: Given,
+    ) -> PyResult<Self> {
+        let chosen = Communication::ALL.into_iter().find(|c| c.name() == communication);
+        let chosen = chosen.ok_or_else(|| {
+            let names = Communication::ALL.map(Communication::name).join(", ");
+            PyValueError::new_err(format!(
+                "communication: {communication:?} is not known; {names} are"
+            ))
+        })?;
+        let place = Place::new(py, place)?;
+        let of = place.device(threads)?;
+        let (gpu, engine) = match &place {
+            Place::Host => {
+                let options = Options { threads: of.threads().clone(), ..Options::default() };
+                (None, Engine::Cpu(Device::cpu(options).communication(chosen)))
+            }
+            Place::Gpu(gpu) => {
+                gpu.refuse_capture("making a plan", UNPLANNED)?;
+                let device = of.cuda_device().map_err(to_python)?.clone();
+                let on = gustav_mpi::Gpu::new(device).communication(chosen);
+                (Some(gpu.ordinal), Engine::Gpu(on))
+            }
+        };
+        Ok(Target { of, gpu, engine })
+    }
+
+    /// Makes a plan, detached from the interpreter.
+    pub fn plan<R: Send>(
+        &self,
+        py: Python<'_>,
+        make: impl FnOnce(&Engine) -> Result<R, Fault> + Send,
+    ) -> PyResult<R> {
+        detached(py, || {
+            let _kept = match self.gpu {
+                Some(_) => Some(KeptContext::of(self.of.cuda_device()?)),
+                None => None,
+            };
+            make(&self.engine)
+        })
+    }
+}
+
+/// The GPU of a call of a plan that is of one.
+pub fn expect_gpu(place: &Place) -> Result<&Gpu, Fault> {
+    match place {
+        Place::Gpu(gpu) => Ok(gpu),
+        Place::Host => Err(Fault::Panic("operands of a GPU in host memory".into())),
+    }
+}
+
+/// Has the device's own stream, on which plans over ranks do their work and wait for it, wait for the call's. What fails
+/// here, as in finding the operands, other ranks have to be told.
+pub fn ordered<R>(gpu: &Gpu, operands: impl FnOnce() -> Result<R, Fault>) -> Result<R, Fault> {
+    let found = || {
+        gpu.on()?.stream().wait(&gpu.stream.record()?)?;
+        operands()
+    };
+    found().map_err(|fault| Fault::Python(PyErr::from(fault)))
+}
+
+/// A matrix or vector that is read in rows.
+pub fn in_rows(name: &'static str, object: &Bound<'_, PyAny>, place: &Place) -> PyResult<Array> {
+    let array = Array::to_read(name, object, place)?;
+    expect_rows(array)
+}
+
+pub fn expect_rows(array: Array) -> PyResult<Array> {
+    match array.layout_of_matrix() {
+        Layout::RowMajor => Ok(array),
+        Layout::ColumnMajor => Err(PyValueError::new_err(format!(
+            "{}: over ranks, matrices are in rows (C order); give a copy that is",
+            array.name
+        ))),
+    }
+}
+
+/// A plan, which threads of a rank may share, and its ranks.
+pub struct SharedPlan<P: ?Sized> {
+    pub plan: Arc<Mutex<OnGpu<Box<P>>>>,
+    pub ranks: gustav_mpi::Ranks,
+    pub dtype: DType,
+    /// The number of the GPU that it is planned for.
+    pub gpu: Option<u32>,
+    pub explanation: Explanation,
+}
+
+impl<P: ?Sized + Send> SharedPlan<P> {
+    pub fn new(
+        pattern: &AnyDist,
+        dtype: DType,
+        target: &Target,
+        (plan, explanation): (Box<P>, Explanation),
+    ) -> Self {
+        let ranks = with_dist!(pattern, |p| p.ranks().clone());
+        let plan = Arc::new(Mutex::new(OnGpu::new(&target.of, plan)));
+        SharedPlan { plan, ranks, dtype, gpu: target.gpu, explanation }
+    }
+
+    /// Where the operands of a call are, which is where the plan is.
+    pub fn place(&self, py: Python<'_>, given: Given) -> PyResult<Place> {
+        let place = Place::new(py, given)?;
+        place.of("the plan", self.gpu)?;
+        if let Place::Gpu(gpu) = &place {
+            gpu.refuse_capture("a product over ranks", "to capture the work before and after it")?;
+        }
+        Ok(place)
+    }
+
+    /// Executes with `arrays` at a place. An error in them is reported to the other ranks.
+    pub fn run<A: Send, R: Send>(
+        &self,
+        py: Python<'_>,
+        arrays: PyResult<(Place, A)>,
+        work: impl FnOnce(&mut P, &Place, A) -> Result<R, Fault> + Send,
+    ) -> PyResult<R> {
+        let (place, arrays) = reported(&self.ranks, arrays)?;
+        let plan = self.plan.clone();
+        detached(py, move || {
+            let mut plan = plan.lock().unwrap_or_else(PoisonError::into_inner);
+            reported(&self.ranks, place.within(|| work(&mut plan, &place, arrays)))
+        })
+    }
+}
