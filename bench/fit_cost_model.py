@@ -13,8 +13,9 @@ The predicted time of a configuration is made of its bounds, each times a parame
 `gustav-plan/src/cost/mod.rs`: constant ones, and a norm of those of the whole device and those of one group. Parameters
 begin as the least squares of relative errors of the sum, then of logarithms of the prediction, and are then moved to
 where choosing the fastest prediction loses least: the mean, over all cases, of the time of a choice by a soft minimum
-over the least time. Parameters that contribute
-less than three hundredths everywhere are left out, and the rest is fitted again. Each size of values is fitted by itself.
+over the least time. Parameters that contribute less than three hundredths everywhere are left out, and the rest is fitted
+again. Each size of values is fitted by itself, and of SpMM on a GPU each number of columns; between two of these the mean of
+the parameters of both counts.
 
 Regret is the time of the chosen configuration over the least of all measured ones, less one. It is printed for
 families of matrices held out of the fit, and for the unseen matrices, which no fit reads. Needs NumPy and SciPy.
@@ -32,6 +33,8 @@ import numpy as np
 from scipy.optimize import minimize, nnls
 
 PRODUCTS = {"spmm": "SpMM on a GPU", "spmv": "SpMV on a GPU", "cpu-spmm": "SpMM on a CPU"}
+# Of which every measured number of columns of B has parameters of its own.
+BY_COLUMNS = {"spmm"}
 COMMON = ("execution", "memory", "misses")
 # The kinds of bounds, and the exponent of the norm, as in the library; all other bounds are of the whole device.
 CONSTANT = ("execution", "class", "cut")
@@ -101,7 +104,7 @@ class Table:
                     self.bounds[row, k] = us
         self.us = np.array([line["execute_ms"] for line in lines]) * 1e3
         cases = {key: k for k, key in enumerate(dict.fromkeys(map(case, lines)))}
-        self.case = np.array([cases[case(line)] for line in lines])
+        self.case = np.array([cases[case(line)] for line in lines], int)
         self.least = np.full(len(cases), np.inf)
         np.minimum.at(self.least, self.case, self.us)
 
@@ -209,11 +212,16 @@ def show(title, found):
         )
 
 
+# Columns of B that were measured first; the others when a model chose that had been fitted to these.
+FIRST_WIDTHS = {1, 32, 128}
+
 # Choosers, and the matrices that they are judged on, in the order of the table.
 COLUMNS = {
     "rules, unseen": ("rules", "unseen"),
+    "model of two widths, unseen": ("model of two widths", "unseen"),
     "model, unseen": ("model", "unseen"),
     "model of small products, unseen copies": ("model of small products", "unseen copies"),
+    "model of two widths, unseen copies": ("model of two widths", "unseen copies"),
     "model, unseen copies": ("model", "unseen copies"),
     "model, families held out": ("model", "held out"),
 }
@@ -307,26 +315,23 @@ def main():
 
 def fit_product(name, seen, unseen, measured, families, names, least):
     """The parameters of a product, and regrets by chooser and by what the matrices were to it."""
-    common, classes, count = {}, {}, 0
-    held_out, judged = {}, {}
+    widths = sorted({line["columns"] for line in seen}) if name in BY_COLUMNS else [None]
+    parameters = {width: {"common": {}, "classes": {}} for width in widths}
+    held_out, judged, count = {}, {}, 0
     for size in sorted({BYTES[line["dtype"]] for line in seen}):
-        ours = [line for line in seen if BYTES[line["dtype"]] == size]
-        for fold in range(FOLDS):
-            out = set(families[fold::FOLDS])
-            found = fit([line for line in ours if family(line["matrix"]) not in out])
-            held_out |= regrets([line for line in ours if family(line["matrix"]) in out], *found, least)
-        found = fit(ours)
+        fits = {}
+        for width in widths:
+            ours = [x for x in seen if BYTES[x["dtype"]] == size and width in (None, x["columns"])]
+            for fold in range(FOLDS):
+                out = set(families[fold::FOLDS])
+                found = fit([line for line in ours if family(line["matrix"]) not in out])
+                held_out |= regrets([line for line in ours if family(line["matrix"]) in out], *found, least)
+            fits[width] = fit(ours)
+            count += put(parameters[width], size, fits[width])
         ours = [line for line in unseen if BYTES[line["dtype"]] == size]
-        judged |= regrets(ours, *found, least)
-        for key, value in zip(*found):
-            value = float(f"{value:.4g}")
-            if value == 0:
-                continue
-            count += 1
-            if isinstance(key, str):
-                common.setdefault(str(size), {})[key] = value
-            else:
-                classes.setdefault(str(size), {}).setdefault(key[0], {})[key[1]] = value
+        for columns in sorted({line["columns"] for line in ours}):
+            of_columns = [line for line in ours if line["columns"] == columns]
+            judged |= regrets(of_columns, *between(fits, columns), least)
     show(f"held out {name}", held_out)
     show(f"unseen   {name}", {key: value for key, value in judged.items() if not is_copy(key[0])})
     show(f"copies   {name}", {key: value for key, value in judged.items() if is_copy(key[0])})
@@ -346,9 +351,40 @@ def fit_product(name, seen, unseen, measured, families, names, least):
         copies = {key: value for key, value in by_case.items() if is_copy(key[0])}
         found[chooser, "unseen"] = {key: value for key, value in by_case.items() if key not in copies}
         found[chooser, "unseen copies"] = copies
+    for matrices in ("unseen", "unseen copies"):
+        by_rules = found["rules", matrices]
+        found["model of two widths", matrices] = {k: v for k, v in by_rules.items() if k[1] not in FIRST_WIDTHS}
+        found["rules", matrices] = {k: v for k, v in by_rules.items() if k[1] in FIRST_WIDTHS}
     # Copies were measured when a model chose that had been fitted to matrices as they are.
     found["model of small products", "unseen copies"] = found.pop(("rules", "unseen copies"))
-    return {"common": common, "classes": classes}, found
+    return parameters if name in BY_COLUMNS else parameters[None], found
+
+
+def put(parameters, size, found):
+    """Puts parameters that are not 0 where the library has those of values of this size, and counts them."""
+    of_size = [(key, float(f"{value:.4g}")) for key, value in zip(*found) if float(f"{value:.4g}") > 0]
+    # Also where all are 0: the library takes those of another size where there are none.
+    common = parameters["common"].setdefault(str(size), {})
+    for key, value in of_size:
+        if isinstance(key, str):
+            common[key] = value
+        else:
+            parameters["classes"].setdefault(str(size), {}).setdefault(key[0], {})[key[1]] = value
+    return len(of_size)
+
+
+def between(fits, columns):
+    """Names and values for a number of columns: those of the nearest fits below and above, by the logarithm of their
+    columns, for classes that both have."""
+    if None in fits:
+        return fits[None]
+    below = max((w for w in fits if w <= columns), default=min(fits))
+    above = min((w for w in fits if w >= columns), default=max(fits))
+    share = np.log(columns / below) / np.log(above / below) if above > below else 0
+    less, more = (dict(zip(*fits[width])) for width in (below, above))
+    shared = {key[0] for key in less if not isinstance(key, str)} & {key[0] for key in more if not isinstance(key, str)}
+    names = sorted({key for key in less | more if isinstance(key, str) or key[0] in shared}, key=str)
+    return names, np.array([(1 - share) * less.get(key, 0) + share * more.get(key, 0) for key in names])
 
 
 if __name__ == "__main__":

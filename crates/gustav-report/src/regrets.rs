@@ -20,7 +20,7 @@ pub struct Regret {
     /// What it was to the fit: `unseen`, one of the `unseen copies` of such along the diagonal, or `held out` with its
     /// family.
     pub matrices: String,
-    /// Who chose: `rules`, `model`, a `model of small products`, or `one configuration`.
+    /// Who chose: `rules`, `model`, a `model of small products` or `of two widths`, or `one configuration`.
     pub chooser: String,
     /// Time of the choice ÷ least time, less one.
     pub regret: f64,

@@ -78,13 +78,13 @@ impl Model<'_> {
     /// # Errors
     /// As [`fastest`].
     fn fastest(&self, tunings: Vec<Tuning>) -> Result<Fastest> {
-        let parameters = &Parameters::of_gpus().spmm;
+        let parameters = Parameters::of_gpus().of_spmm(self.problem.columns);
         let bytes = self.problem.dtype.bytes();
         let (mut predicted, mut refused) = (Vec::new(), None);
         for tuning in tunings {
             let config = config(self.problem, &tuning);
             match self.bounds(&config) {
-                Ok(Some(bounds)) => predicted.push((config, bounds.predict(parameters, bytes))),
+                Ok(Some(bounds)) => predicted.push((config, bounds.predict(&parameters, bytes))),
                 Ok(None) => {}
                 // A row of B may be too long for shared memory.
                 Err(e @ Error::Unsupported { .. }) => refused = Some(e),

@@ -23,7 +23,7 @@ use crate::Algorithm;
 
 pub use facts::{Facts, HostFacts};
 pub use lengths::LengthCounts;
-pub use parameters::{CpuParameters, OfProduct, Parameters};
+pub use parameters::{CpuParameters, Fitted, OfColumns, OfProduct, Parameters};
 
 /// The exponent of the norm in which times of the whole device and of one group are added: the sum at 1, the greater one
 /// at infinity. Of 1, 1.5, 2, 3 and 4, choices on families held out of the fit lost least at 3.
@@ -187,7 +187,7 @@ pub struct Bounds {
 
 impl Bounds {
     /// The predicted time for values of `bytes` bytes, and the part of each bound.
-    pub fn predict(&self, parameters: &OfProduct, bytes: usize) -> Predicted {
+    pub fn predict(&self, parameters: &impl Fitted, bytes: usize) -> Predicted {
         let measured = parameters.has(bytes, self.class);
         let part =
             |&(bound, us): &(Bound, f64)| (bound, us * parameters.of(bytes, self.class, bound));

@@ -14,10 +14,30 @@ pub struct Parameters {
     pub device: String,
     /// Nominal rates; parameters are relative to them.
     pub rates: Rates,
-    /// Those of SpMM.
-    pub spmm: OfProduct,
+    /// Those of SpMM, by the columns of B that they were fitted to.
+    pub spmm: BTreeMap<usize, OfProduct>,
     /// Those of SpMV.
     pub spmv: OfProduct,
+}
+
+/// What a prediction takes parameters from.
+pub trait Fitted {
+    /// Whether the class was measured with values of `bytes` bytes.
+    fn has(&self, bytes: usize, class: Class) -> bool;
+
+    /// The parameter of a bound; 0 if the bound is hidden behind others. A size of values that was not measured has the
+    /// parameters of the nearest that was.
+    fn of(&self, bytes: usize, class: Class, bound: Bound) -> f64;
+}
+
+/// The parameters of SpMM with some number of columns of B: the mean of those of the nearest measured numbers below and
+/// above it.
+#[derive(Clone, Copy, Debug)]
+pub struct OfColumns<'p> {
+    below: &'p OfProduct,
+    above: &'p OfProduct,
+    /// What those above count in the mean, from 0 to 1.
+    share: f64,
 }
 
 /// The parameters of a class of CPUs.
@@ -87,17 +107,38 @@ impl Parameters {
                 .expect("the parameters that are part of the library")
         })
     }
+
+    /// Those of SpMM with `columns` columns of B: between two numbers that were measured, the mean by the logarithms.
+    pub fn of_spmm(&self, columns: usize) -> OfColumns<'_> {
+        let below = self.spmm.range(..=columns).next_back();
+        let above = self.spmm.range(columns..).next();
+        let ((less, below), (more, above)) =
+            below.or(above).zip(above.or(below)).expect("a number of columns was measured");
+        let share = match more > less {
+            true => (columns as f64 / *less as f64).ln() / (*more as f64 / *less as f64).ln(),
+            false => 0.0,
+        };
+        OfColumns { below, above, share }
+    }
 }
 
-impl OfProduct {
-    /// Whether the class was measured with values of `bytes` bytes.
-    pub fn has(&self, bytes: usize, class: Class) -> bool {
+impl Fitted for OfColumns<'_> {
+    fn has(&self, bytes: usize, class: Class) -> bool {
+        self.below.has(bytes, class) && self.above.has(bytes, class)
+    }
+
+    fn of(&self, bytes: usize, class: Class, bound: Bound) -> f64 {
+        let [below, above] = [self.below, self.above].map(|p| p.of(bytes, class, bound));
+        below + self.share * (above - below)
+    }
+}
+
+impl Fitted for OfProduct {
+    fn has(&self, bytes: usize, class: Class) -> bool {
         self.classes.get(&bytes).is_some_and(|classes| classes.contains_key(&class))
     }
 
-    /// The parameter of a bound; 0 if the bound is hidden behind others. A size of values that was not measured has the
-    /// parameters of the nearest that was.
-    pub fn of(&self, bytes: usize, class: Class, bound: Bound) -> f64 {
+    fn of(&self, bytes: usize, class: Class, bound: Bound) -> f64 {
         let table = match bound.is_common() {
             true => nearest(bytes, self.common.iter()),
             false => nearest(
@@ -123,9 +164,9 @@ mod tests {
     #[test]
     fn every_class_has_parameters_that_are_not_negative() {
         let (gpus, cpus) = (Parameters::of_gpus(), CpuParameters::of_cpus());
-        let sizes =
-            [(&gpus.spmm, 9, &[2, 4, 8][..]), (&gpus.spmv, 3, &[4, 8]), (&cpus.spmm, 4, &[4, 8])];
-        for (product, least, sizes) in sizes {
+        let of_spmm = gpus.spmm.values().map(|product| (product, 8, &[2, 4, 8][..]));
+        let others = [(&gpus.spmv, 3, &[4, 8][..]), (&cpus.spmm, 4, &[4, 8])];
+        for (product, least, sizes) in others.into_iter().chain(of_spmm) {
             for bytes in sizes {
                 let classes = &product.classes[bytes];
                 assert!(classes.len() >= least, "{bytes} bytes: {} classes", classes.len());
@@ -134,6 +175,29 @@ mod tests {
                 assert!(all.all(|parameter| *parameter >= 0.0 && parameter.is_finite()));
             }
         }
+    }
+
+    #[test]
+    fn parameters_of_other_numbers_of_columns_lie_between() {
+        let gpus = Parameters::of_gpus();
+        let of = |columns| gpus.of_spmm(columns).of(4, Class::ManyLoads, Bound::Memory);
+        let measured = |columns: usize| gpus.spmm[&columns].of(4, Class::ManyLoads, Bound::Memory);
+        let widths: Vec<usize> = gpus.spmm.keys().copied().collect();
+        for pair in widths.windows(2) {
+            let [less, more] = [pair[0], pair[1]];
+            assert_eq!((of(less), of(more)), (measured(less), measured(more)));
+            // Half-way by the logarithms, where the numbers' product is a square.
+            let between = (less * more).isqrt();
+            if between * between == less * more {
+                let mean = (measured(less) + measured(more)) / 2.0;
+                assert!((of(between) - mean).abs() <= 1e-12 * mean, "{between} columns");
+            }
+        }
+        let (least, most) = (widths[0], widths[widths.len() - 1]);
+        for (columns, nearest) in [(0, least), (1, least), (10 * most, most)] {
+            assert_eq!(of(columns), measured(nearest), "{columns} columns");
+        }
+        assert!(widths.len() > 1);
     }
 
     #[test]
