@@ -14,6 +14,8 @@ const SHOWN: usize = 1024;
 // How reports begin.
 const FAILED: char = 'e';
 const GIVEN: char = 'a';
+// How the call of `Ranks::any` is named.
+const ANY: &str = "whether some rank says so";
 
 /// The ranks of a program, as one of them sees them. Clones are the same ranks.
 ///
@@ -113,13 +115,19 @@ impl Ranks {
     /// Whether it is so on some rank, if no rank failed. Collective.
     ///
     /// # Errors
-    /// [`Error::OtherRank`] naming a rank that failed, and as all calls of a [`Communicator`].
+    /// [`Error::OtherRank`] naming a rank that failed, [`Error::RanksDiffer`] naming one that makes another call, and as all
+    /// calls of a [`Communicator`].
     pub fn any(&self, mine: bool) -> Result<bool> {
-        let words = || vec![("flag", mine.to_string())];
-        match self.agree(&[u64::from(mine)], words, Ok::<_, Error>(mine)) {
-            Err(Error::RanksDiffer { .. }) => Ok(true),
-            all => all,
-        }
+        let words = |flag: bool| vec![("call", ANY.to_owned()), ("answer", flag.to_string())];
+        let mut differ = false;
+        let judge = |reports: &[String]| {
+            let known = [true, false].map(|flag| given(words(flag)));
+            differ = reports.iter().all(|report| known.contains(report));
+            if differ { None } else { differing(reports) }
+        };
+        let key = [digest(ANY.as_bytes()), u64::from(mine)];
+        let all = self.agree_by(&key, || words(mine), Ok::<_, Error>(mine), judge)?;
+        Ok(all || differ)
     }
 
     /// `mine`, if no rank failed and all ranks give the same arguments, each a name and a value. Collective.
@@ -149,6 +157,17 @@ impl Ranks {
         arguments: impl FnOnce() -> Arguments,
         mine: Result<R, E>,
     ) -> Result<R, E> {
+        self.agree_by(key, arguments, mine, differing)
+    }
+
+    /// The same, where `judge` finds what is wrong with reports of ranks none of which failed.
+    fn agree_by<R, E: Display + From<Error>>(
+        &self,
+        key: &[u64],
+        arguments: impl FnOnce() -> Arguments,
+        mine: Result<R, E>,
+        judge: impl FnOnce(&[String]) -> Option<Error>,
+    ) -> Result<R, E> {
         if self.size() == 1 {
             return mine;
         }
@@ -159,11 +178,7 @@ impl Ranks {
             return mine;
         }
         let report = match &mine {
-            Ok(_) => {
-                let lines =
-                    arguments().into_iter().map(|(what, given)| format!("\n{what}\t{given}"));
-                format!("{GIVEN}{}", lines.collect::<String>())
-            }
+            Ok(_) => given(arguments()),
             Err(e) => format!("{FAILED}{e}"),
         };
         let reports = self.gather_text(&report)?;
@@ -172,7 +187,7 @@ impl Ranks {
         if let Some((rank, reason)) = failures.find_map(|(rank, text)| Some((rank, text?))) {
             return Err(Error::OtherRank { rank, reason: reason.into() }.into());
         }
-        differing(&reports).map_or(Ok(value), |e| Err(e.into()))
+        judge(&reports).map_or(Ok(value), |e| Err(e.into()))
     }
 
     /// What every rank gives as `mine`, as far as it fits into a kilobyte. Collective.
@@ -192,6 +207,12 @@ impl Ranks {
         };
         Ok(all.chunks_exact(SHOWN).map(text).collect())
     }
+}
+
+/// The report of a rank that gives these arguments.
+fn given(arguments: Arguments) -> String {
+    let lines = arguments.into_iter().map(|(what, given)| format!("\n{what}\t{given}"));
+    format!("{GIVEN}{}", lines.collect::<String>())
 }
 
 /// The first argument that is not the same on every rank.
@@ -224,4 +245,50 @@ fn differing(reports: &[String]) -> Option<Error> {
 fn digest(bytes: &[u8]) -> u64 {
     let step = |h: u64, b: &u8| (h ^ u64::from(*b)).wrapping_mul(0x0100_0000_01b3);
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, step)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What each of three ranks gets, of which rank 2 does something else if `last` says so.
+    fn on_ranks(flags: [bool; 3], last: Option<fn(&Ranks) -> Result<bool>>) -> Vec<Result<bool>> {
+        std::thread::scope(|scope| {
+            let call = move |r: Ranks| match last {
+                Some(last) if r.rank() == 2 => last(&r),
+                _ => r.any(flags[r.rank()]),
+            };
+            let ranks = Ranks::in_process(3).into_iter();
+            let threads: Vec<_> = ranks.map(|r| scope.spawn(move || call(r))).collect();
+            threads.into_iter().map(|t| t.join().expect("no panic")).collect()
+        })
+    }
+
+    #[test]
+    fn one_rank_is_enough() {
+        let found = |flags| on_ranks(flags, None).into_iter().collect::<Result<Vec<_>>>();
+        assert!(matches!(found([false; 3]), Ok(all) if all == [false; 3]));
+        for flags in [[true; 3], [true, false, false], [false, true, true]] {
+            assert!(matches!(found(flags), Ok(all) if all == [true; 3]), "{flags:?}");
+        }
+    }
+
+    #[test]
+    fn another_call_or_a_failure_of_a_rank_is_an_error_on_all() {
+        let another = |r: &Ranks| r.agree_on(vec![("call", "another".into())], Ok(true));
+        for flags in [[false; 3], [true; 3], [true, false, false]] {
+            for found in on_ranks(flags, Some(another)) {
+                assert!(matches!(found, Err(Error::RanksDiffer { .. })), "{flags:?}: {found:?}");
+            }
+            let failing = |r: &Ranks| {
+                let what = "arrays";
+                r.together(Err(Error::OutOfMemory { what, needed: 8, available: None }))
+            };
+            let found = on_ranks(flags, Some(failing));
+            assert!(matches!(found[2], Err(Error::OutOfMemory { .. })));
+            for found in &found[..2] {
+                assert!(matches!(found, Err(Error::OtherRank { rank: 2, .. })), "{found:?}");
+            }
+        }
+    }
 }

@@ -248,7 +248,9 @@ class SpgemmPlan:
                 _families.empty_vector(a.data, 0, _families.dtype_name(of_a))
                 of_a, of_b = _device.exported(of_a, place), _device.exported(of_b, place)
         native, block = self._native.execute(of_a, of_b, alpha, place)
-        made = _families.of_block(block, a.data) if place is None else _families.copied(block, a.data, place)
+        # Other ranks hear of it in their next call.
+        with ranks._preparing():
+            made = _families.of_block(block, a.data) if place is None else _families.copied(block, a.data, place)
         return DistCsr._of(DistPattern._of_native(ranks, native), made, a._like)
 
     def explain(self) -> str:
