@@ -134,8 +134,10 @@ def empty_vector(like: Any, length: int, dtype: str) -> Any:
         return cupy.empty(length, numpy_dtype(dtype))
 
 
-def checked(name: str, array: Any) -> Any:
+def checked(name: str, array: Any, with_gradients: str = "gustav.torch") -> Any:
     """`array`, if its elements are all that there is to it, or NumPy's view of what describes an array.
+
+    `with_gradients` is the module that computes gradients, for the error.
 
     Raises
     ------
@@ -148,7 +150,7 @@ def checked(name: str, array: Any) -> Any:
         if array.requires_grad and _tracks_gradients():
             raise TypeError(
                 f"{name}: the tensor requires gradients, which this function does not compute; "
-                "gustav.torch does, or give its detach()"
+                f"{with_gradients} does, or give its detach()"
             )
         return array
     if isinstance(array, np.ma.MaskedArray):

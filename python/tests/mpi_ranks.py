@@ -9,6 +9,7 @@ import gustav.mpi as gm
 import numpy as np
 import pytest
 import scipy.sparse as sp
+from gustav import _families
 from mpi4py import MPI
 
 COMM = MPI.COMM_WORLD
@@ -147,7 +148,7 @@ def errors():
         (lambda: gm.spmm(a, np.ones((3, 3)) if wrong else right), "expected the shape"),
         (lambda: gm.spmm(a, np.ones((2, 3), np.float32) if wrong else right), "float32"),
         (lambda: gm.spmm(a, [1.0] if wrong else right), "b: "),
-        (lambda: gm.spmm(a, right, alpha="x" if wrong else None), ""),
+        (lambda: gm.spmm(a, right, alpha="x" if wrong else None), "alpha"),
         (lambda: gm.DistCsr(ranks, "nothing" if wrong else rows), "not taken"),
         (lambda: gm.DistCsr(ranks, sp.csr_array((3, 7)) if wrong else rows, [2] * SIZE), "columns"),
         (lambda: gm.plan_spmm(a, 4, dtype="complex64" if wrong else "float64"), "complex64"),
@@ -182,6 +183,35 @@ def errors():
         gm.plan_spmm(a, 4 + wrong)
     with pytest.raises(TypeError, match="made once"):
         gm.DistCsr(COMM, rows)
+
+
+def moved():
+    """Plans are made anew on all ranks where that of one is of another device, and errors after a product reach all."""
+    a = gm.DistCsr(gm.Ranks(COMM), sp.csr_array(np.ones((2, 2 * SIZE))))
+    b, wrong = np.ones((2, 3)), RANK == SIZE - 1
+    right = np.full((2, 3), 2.0 * SIZE)
+    assert np.array_equal(gm.spmm(a, b), right)
+    (plan,) = a.pattern._plans.values()
+    assert np.array_equal(gm.spmm(a, b), right)
+    assert list(a.pattern._plans.values()) == [plan]
+    if wrong:
+        plan._device = 0
+    assert np.array_equal(gm.spmm(a, b), right)
+    (anew,) = a.pattern._plans.values()
+    assert anew is not plan
+    of_block = _families.of_block
+
+    def without_memory(*_):
+        raise MemoryError("no memory for C")
+
+    if wrong:
+        _families.of_block = without_memory
+    with pytest.raises(Exception, match="no memory for C") as caught:
+        gm.spgemm(a, a)
+    if not wrong:
+        assert f"rank {SIZE - 1}" in str(caught.value)
+    _families.of_block = of_block
+    assert gm.spgemm(a, a).nnz == (2 * SIZE) ** 2
 
 
 def gpu():

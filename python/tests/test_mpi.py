@@ -58,7 +58,7 @@ def test_gradients_are_those_of_dense_matrices(ranks):
     job(ranks, "gradients")
 
 
-@pytest.mark.parametrize("role", ["communicators", "errors", "gpu", "another_mpi"])
+@pytest.mark.parametrize("role", ["communicators", "errors", "moved", "gpu", "another_mpi"])
 def test_ranks(role):
     job(3, role)
 

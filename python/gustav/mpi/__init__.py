@@ -1,7 +1,7 @@
 """Products over the ranks of an MPI program: each rank has consecutive rows of a sparse matrix.
 
 Every function here is collective: all ranks call it, in the same order, with the same options. What a rank gives and
-gets are its own rows, as arrays of NumPy or PyTorch in host memory.
+gets are its own rows, as arrays in host memory or on a GPU.
 
 >>> import numpy as np, scipy.sparse as sp, gustav.mpi as gm
 >>> ranks = gm.Ranks.alone()                        # in a job: gm.Ranks(mpi4py.MPI.COMM_WORLD)

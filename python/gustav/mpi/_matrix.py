@@ -164,8 +164,8 @@ def _to_host(name: str, array: Any) -> Any:
     if _families.cupy_of(array) is not None:
         return array.get()
     raise NotImplementedError(
-        f"{name}: arrays of {type(array).__name__} on a GPU are not copied to host memory; nearest that works: those of "
-        "PyTorch and CuPy"
+        f"{name}: arrays of {type(array).__name__} on a GPU are not copied to host memory; nearest that works: those "
+        "of PyTorch and CuPy"
     )
 
 
@@ -185,6 +185,6 @@ def _beside(array: Any, like: Any) -> Any:
 def _like_rows(ranks: Ranks, rows: int, width: int) -> list[int] | None:
     """As many columns of every rank as it has rows, where both are as many."""
     # A rank that failed before is not there to say how many.
-    ranks._native.check()
+    ranks._native.check("a matrix over ranks without columns=")
     counts = [int(text) for text in ranks._native.gather_text(str(rows))]
     return counts if sum(counts) == width else None

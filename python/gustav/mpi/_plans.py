@@ -11,7 +11,7 @@ from ._matrix import DistCsr, DistPattern, expect_matrix, expect_pattern, ranks_
 
 def in_rows(name: str, array: Any, shape: tuple[int, ...], device: int | None) -> Any:
     """`array` in rows, a copy if it is not, of this shape, where the plan computes."""
-    array = _families.checked(name, array)
+    array = _families.checked(name, array, "gustav.mpi.torch")
     _expect(name, array, shape, device)
     if len(shape) == 1:
         return array
@@ -248,9 +248,10 @@ class SpgemmPlan:
                 _families.empty_vector(a.data, 0, _families.dtype_name(of_a))
                 of_a, of_b = _device.exported(of_a, place), _device.exported(of_b, place)
         native, block = self._native.execute(of_a, of_b, alpha, place)
-        # Other ranks hear of it in their next call.
+        # A rank that has no memory for it is heard of by the check.
         with ranks._preparing():
             made = _families.of_block(block, a.data) if place is None else _families.copied(block, a.data, place)
+        ranks._native.check("the values of a product")
         return DistCsr._of(DistPattern._of_native(ranks, native), made, a._like)
 
     def explain(self) -> str:
@@ -326,13 +327,16 @@ def plan_sddmm(
 def plan_spgemm(
     a: DistCsr, b: DistCsr, *, semiring: str = "plus_times", threads: int | None = None
 ) -> SpgemmPlan:
-    """A plan for ``a @ b``, rows of `b` being where `a` has its columns; of a rank whose values of `a` are on a GPU, for
-    that GPU. Collective."""
+    """A plan for ``a @ b``, rows of `b` being where `a` has its columns. Collective.
+
+    A rank whose values of `a` are on a GPU computes there.
+    """
     with ranks_of(a=a, b=b)._preparing():
         a, b = expect_matrix("a", a), expect_matrix("b", b)
         name, device = _dtype_of(a, None), _device_of(a, None)
         if _families.dtype_name(b.data) != name:
-            raise TypeError(f"b: its values are {_families.dtype_name(b.data)}, those of a {name}; give both in one type")
+            found = _families.dtype_name(b.data)
+            raise TypeError(f"b: its values are {found}, those of a {name}; give both in one type")
     return SpgemmPlan(a.pattern, b.pattern, name, semiring, threads, device)
 
 

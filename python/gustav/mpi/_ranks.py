@@ -44,7 +44,7 @@ class Ranks:
         The number of this rank, and how many there are.
     threads : int
         Threads of this rank's products: the cores of its host, divided by the ranks that may run on them, unless
-        ``GUSTAV_NUM_THREADS`` or ``OMP_NUM_THREADS`` says a number. It may be set.
+        ``GUSTAV_NUM_THREADS`` or ``OMP_NUM_THREADS`` says a number. It may be set; plans that are there keep theirs.
 
     Raises
     ------

@@ -3,8 +3,8 @@
 Operands are this rank's rows, as of :mod:`gustav.mpi`, and so are gradients; a rank whose rows are on a GPU computes
 there. Forwards and backwards are collective: all ranks run the same model on their rows, and need gradients of the same
 operands. PyTorch computes gradients in one thread for each device, so that a rank has the tensors of one graph on one
-device, and with a GPU several ranks need an MPI that several threads may call. Parameters that every rank has get on each the gradient of its own rows, which the program sums, as
-``python/examples/gcn_mpi.py`` does.
+device, and with a GPU several ranks need an MPI that several threads may call. Parameters that every rank has get on
+each the gradient of its own rows, which the program sums, as ``python/examples/gcn_mpi.py`` does.
 """
 
 from __future__ import annotations
@@ -70,7 +70,8 @@ def spmm(pattern: DistPattern, values: Tensor | None, x: Tensor, *, transpose: b
 
 
 def sddmm(pattern: DistPattern, q: Tensor, k: Tensor) -> Tensor:
-    """⟨row i of `q`, row j of `k`⟩ at every nonzero (i, j) of this rank, with gradients with respect to both. Collective.
+    """⟨row i of `q`, row j of `k`⟩ at every nonzero (i, j) of this rank, with gradients with respect to both.
+    Collective.
 
     Parameters
     ----------

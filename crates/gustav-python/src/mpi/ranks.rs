@@ -125,9 +125,10 @@ impl Ranks {
         py.detach(|| report(&self.inner, words));
     }
 
-    /// Raises what another rank fails with. Collective.
-    fn check(&self, py: Python<'_>) -> PyResult<()> {
-        detached(py, || Ok(self.inner.together(Ok::<_, Error>(()))?))
+    /// Raises what another rank fails with, or that it makes another call than `call`. Collective.
+    fn check(&self, py: Python<'_>, call: &str) -> PyResult<()> {
+        let arguments = vec![("call", call.to_owned())];
+        detached(py, || Ok(self.inner.agree_on(arguments, Ok::<_, Error>(()))?))
     }
 
     /// Whether some rank says so; raises what another fails with. Collective.

@@ -13,7 +13,7 @@ use crate::array::Array;
 use crate::block::Block;
 use crate::device_spgemm::DeviceBlock;
 use crate::element::Element;
-use crate::error::Fault;
+use crate::error::{Fault, to_python};
 use crate::place::{Given, Place};
 use crate::scale::{Factors, semiring};
 
@@ -52,7 +52,9 @@ impl<T: DistScalar, I: Index> AnySpgemm for Typed<SpgemmPlan<T, I, u64>, I> {
         let alpha = factors.scale::<T::Accum>().alpha;
         let c = self.plan.execute(a.slice::<T>()?, b.slice::<T>()?, alpha)?;
         let values = c.values().as_slice();
-        let mut copy = gustav::Buffer::<T>::zeroed(values.len(), "values of C")?;
+        // Other ranks do not know of it, and wait for this one where the call ends.
+        let zeroed = gustav::Buffer::<T>::zeroed(values.len(), "values of C");
+        let mut copy = zeroed.map_err(|e| Fault::Python(to_python(e)))?;
         copy.copy_from_slice(values);
         Ok(((self.wrap)(c.pattern().clone()), Values::Host(Block::values(copy))))
     }
