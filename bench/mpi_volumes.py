@@ -12,7 +12,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-SECONDS = 120
+SECONDS = 900
 RANKS = "4,16,64,256,1024"
 KEYS = ("bytes", "messages", "most_sent_bytes", "most_received_bytes", "imbalance", "communication_imbalance")
 
