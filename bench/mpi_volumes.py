@@ -12,7 +12,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-SECONDS = 900
+SECONDS = 600
 RANKS = "4,16,64,256,1024"
 KEYS = ("bytes", "messages", "most_sent_bytes", "most_received_bytes", "imbalance", "communication_imbalance")
 
