@@ -380,11 +380,11 @@ def between(fits, columns):
         return fits[None]
     below = max((w for w in fits if w <= columns), default=min(fits))
     above = min((w for w in fits if w >= columns), default=max(fits))
-    share = np.log(columns / below) / np.log(above / below) if above > below else 0
+    weight = np.log(columns / below) / np.log(above / below) if above > below else 0
     less, more = (dict(zip(*fits[width])) for width in (below, above))
     shared = {key[0] for key in less if not isinstance(key, str)} & {key[0] for key in more if not isinstance(key, str)}
     names = sorted({key for key in less | more if isinstance(key, str) or key[0] in shared}, key=str)
-    return names, np.array([(1 - share) * less.get(key, 0) + share * more.get(key, 0) for key in names])
+    return names, np.array([(1 - weight) * less.get(key, 0) + weight * more.get(key, 0) for key in names])
 
 
 if __name__ == "__main__":

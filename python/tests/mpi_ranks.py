@@ -70,6 +70,13 @@ def products():
         c = gm.spgemm(local, gm.DistCsr(ranks, mine(b, columns)))
         assert c.shape == (101, 40)
         assert np.array_equal(whole(c.local().toarray()), (a @ b).toarray())
+        # The plan of another pattern takes the place of the one before.
+        c = gm.spgemm(local, gm.DistCsr(ranks, mine(2 * b, columns)))
+        assert np.array_equal(whole(c.local().toarray()), 2 * (a @ b).toarray())
+        assert [key[0] for key in local.pattern._plans].count("spgemm") == 1
+        for plan in local.pattern._plans.values():
+            assert plan.messages >= SIZE - 1 or plan.sent_bytes == 0
+            assert plan.workspace_bytes >= 0 and "sent" in plan.explain()
         plan = gm.plan_spmm(local, 6, communication="rows-of-b")
         assert (plan.sent_bytes == 0) == (SIZE == 1)
         assert "sent" in plan.explain()
@@ -133,6 +140,17 @@ def gradients():
     torch.testing.assert_close(gmt.spmm(pattern, None, mine(x[:, 0], columns)), mine(ones @ x[:, 0], rows))
 
 
+class Foreign:
+    """An array of a library that takes no arrays of others."""
+
+    def __init__(self, array):
+        self.shape, self.dtype = array.shape, array.dtype
+        self.__dlpack__, self.__dlpack_device__ = array.__dlpack__, array.__dlpack_device__
+
+    def __array_namespace__(self):
+        raise BufferError("this library takes no arrays")
+
+
 def errors():
     """What is wrong on one rank is an error on every rank, and the next product is right."""
     import gustav.mpi.torch as gmt
@@ -148,6 +166,7 @@ def errors():
         (lambda: gm.spmm(a, np.ones((3, 3)) if wrong else right), "expected the shape"),
         (lambda: gm.spmm(a, np.ones((2, 3), np.float32) if wrong else right), "float32"),
         (lambda: gm.spmm(a, [1.0] if wrong else right), "b: "),
+        (lambda: gm.spmm(a, Foreign(right) if wrong else right), "takes no arrays"),
         (lambda: gm.spmm(a, right, alpha="x" if wrong else None), "alpha"),
         (lambda: gm.DistCsr(ranks, "nothing" if wrong else rows), "not taken"),
         (lambda: gm.DistCsr(ranks, sp.csr_array((3, 7)) if wrong else rows, [2] * SIZE), "columns"),

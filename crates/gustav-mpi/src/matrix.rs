@@ -192,7 +192,13 @@ impl<T: Scalar, I: Index, O: Index> DistCsr<T, I, O> {
     /// # Errors
     /// As [`DistPattern::new`].
     pub fn new(ranks: &Ranks, columns: &Partition, local: Csr<T, I, O>) -> Result<Self> {
-        let pattern = DistPattern::new(ranks, columns, local.pattern())?;
+        let _lock = ranks.lock();
+        Self::joined(ranks, columns, local)
+    }
+
+    /// The same within a collective call, which has the ranks' lock.
+    pub(crate) fn joined(ranks: &Ranks, columns: &Partition, local: Csr<T, I, O>) -> Result<Self> {
+        let pattern = DistPattern::joined(ranks, columns, local.pattern().clone())?;
         Ok(DistCsr { pattern, local })
     }
 

@@ -27,6 +27,14 @@ def in_rows(name: str, array: Any, shape: tuple[int, ...], device: int | None) -
         return cupy.ascontiguousarray(array)
 
 
+def _new(like: Any, shape: tuple[int, ...]) -> Any:
+    """A new array of this shape, which the library of `like` takes: what it does not is refused before the product."""
+    result = _families.empty(like, shape)
+    if not isinstance(result, type(like)):
+        _families.give_back(like, _families.empty(like, (0,)))
+    return result
+
+
 def to_write(name: str, array: Any, shape: tuple[int, ...], device: int | None) -> Any:
     """`array`, which is written, of this shape, where the plan computes."""
     array = _families.writable(name, array)
@@ -62,8 +70,8 @@ def pattern_of(a: DistCsr | DistPattern) -> DistPattern:
     raise TypeError(f"a: {type(a).__name__} is not taken; gustav.mpi.DistCsr and DistPattern are")
 
 
-class SpmmPlan:
-    """A sparse × dense product over ranks; :func:`plan_spmm` makes it.
+class _Plan:
+    """What plans of all products say of themselves.
 
     Attributes
     ----------
@@ -72,6 +80,20 @@ class SpmmPlan:
     workspace_bytes : int
         Bytes that the plan holds on this rank besides patterns.
     """
+
+    def __init__(self, explanation: _gustav.DistExplanation) -> None:
+        self._explanation = explanation
+        self.sent_bytes: int = explanation.sent_bytes
+        self.messages: int = explanation.messages
+        self.workspace_bytes: int = explanation.workspace_bytes
+
+    def explain(self) -> str:
+        """What is computed, what ranks send, and how work is balanced."""
+        return str(self._explanation)
+
+
+class SpmmPlan(_Plan):
+    """A sparse × dense product over ranks; :func:`plan_spmm` makes it."""
 
     def __init__(
         self,
@@ -116,9 +138,7 @@ class SpmmPlan:
         self._pattern, self._columns = pattern, columns
         of_rows, of_columns = pattern.local_rows, pattern.local_columns
         self._rows_of_b, self._rows_of_c = (of_rows, of_columns) if transpose else (of_columns, of_rows)
-        self.sent_bytes: int = self._native.sent_bytes
-        self.messages: int = self._native.messages
-        self.workspace_bytes: int = self._native.workspace_bytes
+        super().__init__(self._native.explanation)
 
     def execute(
         self, values: Any, b: Any, out: Any = None, alpha: float | None = None, beta: float | None = None
@@ -146,25 +166,15 @@ class SpmmPlan:
             shape = (self._rows_of_c, *tail)
             if out is None and beta is not None:
                 raise ValueError("beta: it needs an out that it multiplies")
-            result = _families.empty(b, shape) if out is None else to_write("out", out, shape, self._device)
+            result = _new(b, shape) if out is None else to_write("out", out, shape, self._device)
             (of_b, of_a, written), place = _given([("b", b), ("values", values)], result)
         # The work is done when it returns: nothing of it is left that the arrays' libraries would have to know of.
         self._native.execute_into(of_a, of_b, written, alpha, beta, place)
         return result if out is not None else _families.give_back(b, result)
 
-    def explain(self) -> str:
-        """What is computed, what ranks send, and how work is balanced."""
-        return self._native.explain()
 
-
-class SddmmPlan:
-    """A product at the nonzeros of a pattern over ranks; :func:`plan_sddmm` makes it.
-
-    Attributes
-    ----------
-    sent_bytes : int
-        Bytes that all ranks send in one execution.
-    """
+class SddmmPlan(_Plan):
+    """A product at the nonzeros of a pattern over ranks; :func:`plan_sddmm` makes it."""
 
     def __init__(
         self, pattern: DistPattern, depth: int, dtype: str, calls: int, threads: int | None, device: int | None
@@ -179,7 +189,7 @@ class SddmmPlan:
             place = _device.current(self._device)
         self._native = _gustav.DistSddmmPlan(pattern._native, depth, dtype, calls, threads, place)
         self._pattern, self._depth = pattern, depth
-        self.sent_bytes: int = self._native.sent_bytes
+        super().__init__(self._native.explanation)
 
     def execute(
         self, x: Any, y: Any, out: Any = None, alpha: float | None = None, beta: float | None = None
@@ -200,24 +210,14 @@ class SddmmPlan:
             if out is None and beta is not None:
                 raise ValueError("beta: it needs an out that it multiplies")
             shape = (self._pattern.local_nnz,)
-            result = _families.empty(x, shape) if out is None else to_write("out", out, shape, self._device)
+            result = _new(x, shape) if out is None else to_write("out", out, shape, self._device)
             (of_x, of_y, written), place = _given([("x", x), ("y", y)], result)
         self._native.execute_into(of_x, of_y, written, alpha, beta, place)
         return result if out is not None else _families.give_back(x, result)
 
-    def explain(self) -> str:
-        """What is computed, what ranks send, and how work is balanced."""
-        return self._native.explain()
 
-
-class SpgemmPlan:
-    """A sparse × sparse product over ranks; :func:`plan_spgemm` makes it.
-
-    Attributes
-    ----------
-    sent_bytes : int
-        Bytes that all ranks send in one execution.
-    """
+class SpgemmPlan(_Plan):
+    """A sparse × sparse product over ranks; :func:`plan_spgemm` makes it."""
 
     def __init__(
         self, a: DistPattern, b: DistPattern, dtype: str, semiring: str, threads: int | None, device: int | None
@@ -231,7 +231,7 @@ class SpgemmPlan:
             place = _device.current(self._device)
         self._native = _gustav.DistSpgemmPlan(a._native, b._native, dtype, semiring, threads, place)
         self._patterns = (a, b)
-        self.sent_bytes: int = self._native.sent_bytes
+        super().__init__(self._native.explanation)
 
     def execute(self, a: DistCsr, b: DistCsr, alpha: float | None = None) -> DistCsr:
         """``alpha * a @ b``, with values of `a` and `b` that the plan was made for. Collective."""
@@ -253,10 +253,6 @@ class SpgemmPlan:
             made = _families.of_block(block, a.data) if place is None else _families.copied(block, a.data, place)
         ranks._native.check("the values of a product")
         return DistCsr._of(DistPattern._of_native(ranks, native), made, a._like)
-
-    def explain(self) -> str:
-        """What is computed, what ranks send, and how work is balanced."""
-        return self._native.explain()
 
 
 def plan_spmm(

@@ -14,13 +14,20 @@ from ._plans import SddmmPlan, SpgemmPlan, SpmmPlan, pattern_of, plan_sddmm, pla
 _CACHED_PLANS = 8
 
 
-def cached(pattern: DistPattern, key: tuple[Any, ...], device: int | None, make: Callable[[], Any]) -> Any:
-    """The plan of this key for the place of this rank's arrays; made on all ranks where one has none. Collective.
+def cached(
+    pattern: DistPattern,
+    key: tuple[Any, ...],
+    device: int | None,
+    make: Callable[[], Any],
+    fits: Callable[[Any], bool] = lambda plan: True,
+) -> Any:
+    """The plan of this key, if it `fits` and is for the place of this rank's arrays; made anew on all ranks where one has
+    none. Collective.
 
     The oldest is dropped, which is the same one on every rank: keys hold nothing that differs between ranks.
     """
     plan = pattern._plans.get(key)
-    missing = plan is None or plan._device != device
+    missing = plan is None or plan._device != device or not fits(plan)
     if pattern.ranks._native.any(missing):
         pattern._plans.pop(key, None)
         plan = make()
@@ -138,7 +145,8 @@ def sddmm(
 def spgemm(a: DistCsr, b: DistCsr, *, alpha: float | None = None, semiring: str = "plus_times") -> DistCsr:
     """``alpha * a @ b`` over ranks, rows of `b` being where `a` has its columns. Collective.
 
-    A rank whose values of `a` are on a GPU computes there; those of `b` are on the same.
+    A rank whose values of `a` are on a GPU computes there; those of `b` are on the same. The plan is cached until `a` is
+    multiplied with another pattern: plans of :func:`plan_spgemm` are kept as long as the program likes.
 
     Returns
     -------
@@ -151,8 +159,14 @@ def spgemm(a: DistCsr, b: DistCsr, *, alpha: float | None = None, semiring: str 
         dtype = _families.dtype_name(a.data)
         semiring = _arguments.semiring(semiring)
         device = _device.number(a.data)
-    key = ("spgemm", b.pattern, dtype, semiring)
-    plan: SpgemmPlan = cached(a.pattern, key, device, lambda: plan_spgemm(a, b, semiring=semiring))
+    # Of the patterns that A was multiplied with, the last one is kept alive.
+    plan: SpgemmPlan = cached(
+        a.pattern,
+        ("spgemm", dtype, semiring),
+        device,
+        lambda: plan_spgemm(a, b, semiring=semiring),
+        lambda plan: plan._patterns[1] is b.pattern,
+    )
     return plan.execute(a, b, alpha)
 
 

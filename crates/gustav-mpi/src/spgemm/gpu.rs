@@ -203,20 +203,20 @@ impl<T: DistScalar, I: Index, O: Index> GpuSpgemmPlan<T, I, O> {
         Ok((DistPattern::joined(&ranks, &self.columns, local)?, values))
     }
 
-    /// This rank's rows of C, and what `keep` makes of them, if no rank failed.
+    /// This rank's rows of C as `convert` makes them, if no rank failed.
     fn product<R>(
         &mut self,
         a: DeviceValues<'_, T>,
         b: DeviceValues<'_, T>,
         alpha: Option<T::Accum>,
-        keep: impl FnOnce(DeviceCsr<T, I, O>) -> Result<R>,
+        convert: impl FnOnce(DeviceCsr<T, I, O>) -> Result<R>,
     ) -> Result<R> {
         let ranks = self.ranks.clone();
         let ready = self.prepare(a, b);
         let (key, arguments) = call::<T>(self.number, alpha);
         let (a, b) = ranks.agree(&key, arguments, ready)?;
-        let kept = self.multiply(a, b, alpha).and_then(keep);
-        self.messages.conclude(kept)
+        let product = self.multiply(a, b, alpha).and_then(convert);
+        self.messages.conclude(product)
     }
 
     /// The values, if they fit.

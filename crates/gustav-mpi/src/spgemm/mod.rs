@@ -144,19 +144,17 @@ impl<T: DistScalar, I: Index, O: Index> SpgemmPlan<T, I, O> {
     ) -> Result<DistCsr<T, I, O>> {
         let (a, b) = (a.into(), b.into());
         let ranks = self.ranks.clone();
-        let local = {
-            let _lock = ranks.lock();
-            let [of_a, of_b] = self.patterns;
-            let ready = self
-                .exchange
-                .check_idle(ranks.rank())
-                .and_then(|()| Ok((a.fit("A", of_a.0, of_a.1)?, b.fit("B", of_b.0, of_b.1)?)));
-            let (key, arguments) = call::<T>(self.number, alpha);
-            let (a, b) = ranks.agree(&key, arguments, ready)?;
-            let multiplied = self.exchange_values(b).and_then(|()| self.multiply(a, alpha));
-            ranks.together(multiplied)?
-        };
-        DistCsr::new(&ranks, &self.columns, local)
+        let _lock = ranks.lock();
+        let [of_a, of_b] = self.patterns;
+        let ready = self
+            .exchange
+            .check_idle(ranks.rank())
+            .and_then(|()| Ok((a.fit("A", of_a.0, of_a.1)?, b.fit("B", of_b.0, of_b.1)?)));
+        let (key, arguments) = call::<T>(self.number, alpha);
+        let (a, b) = ranks.agree(&key, arguments, ready)?;
+        let multiplied = self.exchange_values(b).and_then(|()| self.multiply(a, alpha));
+        let local = ranks.together(multiplied)?;
+        DistCsr::joined(&ranks, &self.columns, local)
     }
 
     /// Sends values of B to the ranks that need them, and gathers those that this one needs.

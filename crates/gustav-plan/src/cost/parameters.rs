@@ -37,7 +37,7 @@ pub struct OfColumns<'p> {
     below: &'p OfProduct,
     above: &'p OfProduct,
     /// What those above count in the mean, from 0 to 1.
-    share: f64,
+    weight: f64,
 }
 
 /// The parameters of a class of CPUs.
@@ -114,11 +114,11 @@ impl Parameters {
         let above = self.spmm.range(columns..).next();
         let ((less, below), (more, above)) =
             below.or(above).zip(above.or(below)).expect("a number of columns was measured");
-        let share = match more > less {
+        let weight = match more > less {
             true => (columns as f64 / *less as f64).ln() / (*more as f64 / *less as f64).ln(),
             false => 0.0,
         };
-        OfColumns { below, above, share }
+        OfColumns { below, above, weight }
     }
 }
 
@@ -129,7 +129,7 @@ impl Fitted for OfColumns<'_> {
 
     fn of(&self, bytes: usize, class: Class, bound: Bound) -> f64 {
         let [below, above] = [self.below, self.above].map(|p| p.of(bytes, class, bound));
-        below + self.share * (above - below)
+        below + self.weight * (above - below)
     }
 }
 

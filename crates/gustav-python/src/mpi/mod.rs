@@ -12,6 +12,7 @@ use pyo3::prelude::*;
 pub fn add_to(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<ranks::Ranks>()?;
     module.add_class::<pattern::DistPattern>()?;
+    module.add_class::<target::DistExplanation>()?;
     module.add_class::<spmm::DistSpmmPlan>()?;
     module.add_class::<sddmm::DistSddmmPlan>()?;
     module.add_class::<spgemm::DistSpgemmPlan>()

@@ -1,24 +1,27 @@
 //! Products at the nonzeros of a pattern over ranks.
 
 use gustav::with_scalar;
-use gustav_mpi::{Communication, DistScalar, GpuSddmmCall, GpuSddmmPlan, SddmmCall, SddmmPlan};
+use gustav_mpi::{
+    Communication, DistScalar, Explanation, GpuSddmmCall, GpuSddmmPlan, SddmmCall, SddmmPlan,
+};
 use pyo3::prelude::*;
 
 use super::pattern::{DistPattern, with_dist};
 use super::ranks::reported;
-use super::target::{Engine, SharedPlan, Target, expect_gpu, in_rows, ordered};
+use super::target::{
+    AnyPlan, DistExplanation, Engine, SharedPlan, Target, expect_gpu, in_rows, ordered,
+};
 use crate::array::Array;
 use crate::element::Element;
 use crate::error::Fault;
 use crate::place::{Given, Place};
 use crate::scale::Factors;
 
-trait AnySddmm: Send {
-    fn execute(&mut self, place: &Place, arrays: [Array; 3], factors: Factors)
-    -> Result<(), Fault>;
-}
+impl<T: DistScalar> AnyPlan<3> for SddmmPlan<T> {
+    fn explain(&self) -> &Explanation {
+        self.explain()
+    }
 
-impl<T: DistScalar> AnySddmm for SddmmPlan<T> {
     fn execute(
         &mut self,
         _: &Place,
@@ -30,7 +33,11 @@ impl<T: DistScalar> AnySddmm for SddmmPlan<T> {
     }
 }
 
-impl<T: DistScalar> AnySddmm for GpuSddmmPlan<T> {
+impl<T: DistScalar> AnyPlan<3> for GpuSddmmPlan<T> {
+    fn explain(&self) -> &Explanation {
+        self.explain()
+    }
+
     fn execute(
         &mut self,
         place: &Place,
@@ -50,7 +57,7 @@ impl<T: DistScalar> AnySddmm for GpuSddmmPlan<T> {
 /// A product of dense matrices at the nonzeros of a pattern over ranks.
 #[pyclass(frozen, module = "gustav._gustav")]
 pub struct DistSddmmPlan {
-    shared: SharedPlan<dyn AnySddmm>,
+    shared: SharedPlan<3>,
 }
 
 #[pymethods]
@@ -72,25 +79,17 @@ impl DistSddmmPlan {
             Ok::<_, PyErr>((dtype, target))
         };
         let (dtype, target) = reported(with_dist!(&pattern, |p| p.ranks()), parsed())?;
-        let made = with_scalar!(dtype, |T| target.plan(py, |engine| {
+        let plan = with_scalar!(dtype, |T| target.plan(py, |engine| {
             with_dist!(&pattern, |p| {
                 let problem = p.sddmm(depth).problem.calls(calls);
-                let (plan, explanation): (Box<dyn AnySddmm>, _) = match engine {
-                    Engine::Gpu(gpu) => {
-                        let plan = GpuSddmmPlan::<T>::new(p, &problem, gpu)?;
-                        let explanation = plan.explain().clone();
-                        (Box::new(plan), explanation)
-                    }
-                    Engine::Cpu(device) => {
-                        let plan = SddmmPlan::<T>::new(p, &problem, device)?;
-                        let explanation = plan.explain().clone();
-                        (Box::new(plan), explanation)
-                    }
+                let plan: Box<dyn AnyPlan<3>> = match engine {
+                    Engine::Gpu(gpu) => Box::new(GpuSddmmPlan::<T>::new(p, &problem, gpu)?),
+                    Engine::Cpu(device) => Box::new(SddmmPlan::<T>::new(p, &problem, device)?),
                 };
-                Ok((plan, explanation))
+                Ok(plan)
             })
         }))?;
-        Ok(DistSddmmPlan { shared: SharedPlan::new(&pattern, dtype, &target, made) })
+        Ok(DistSddmmPlan { shared: SharedPlan::new(&pattern, dtype, &target, plan) })
     }
 
     /// `out = alpha * (x @ y.T) + beta * out` at the nonzeros. Collective.
@@ -104,28 +103,17 @@ impl DistSddmmPlan {
         beta: Option<&Bound<'_, PyAny>>,
         place: Given,
     ) -> PyResult<()> {
-        let arrays = || {
-            let place = self.shared.place(py, place)?;
-            let (x, y) = (in_rows("x", x, &place)?, in_rows("y", y, &place)?);
-            let out = Array::to_write("out", out, &place)?;
+        self.shared.execute(py, place, [alpha, beta], |place| {
+            let (x, y) = (in_rows("x", x, place)?, in_rows("y", y, place)?);
+            let out = Array::to_write("out", out, place)?;
             out.refuse_overlap(&x)?;
             out.refuse_overlap(&y)?;
-            let factors = Factors::new(alpha, beta, self.shared.dtype)?;
-            Ok((place, ([x, y, out], factors)))
-        };
-        self.shared.run(py, arrays(), |plan, place, (arrays, factors)| {
-            plan.execute(place, arrays, factors)
+            Ok([x, y, out])
         })
     }
 
-    /// What is computed and what ranks send, as text.
-    fn explain(&self) -> String {
-        self.shared.explanation.to_string()
-    }
-
-    /// Bytes that all ranks send in one execution.
     #[getter]
-    fn sent_bytes(&self) -> u64 {
-        self.shared.explanation.volume.bytes()
+    fn explanation(&self) -> DistExplanation {
+        self.shared.explanation()
     }
 }

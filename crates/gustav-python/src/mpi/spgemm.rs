@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 
 use super::pattern::{AnyDist, DistPattern, with_dist};
 use super::ranks::reported;
-use super::target::{Engine, SharedPlan, Target, expect_gpu, ordered};
+use super::target::{AnyPlan, DistExplanation, Engine, SharedPlan, Target, expect_gpu, ordered};
 use crate::array::Array;
 use crate::block::Block;
 use crate::device_spgemm::DeviceBlock;
@@ -27,22 +27,17 @@ pub enum Values {
 /// A pattern over ranks, and this rank's values.
 type Product = (AnyDist, Values);
 
-trait AnySpgemm: Send {
-    fn execute(
-        &mut self,
-        place: &Place,
-        values: [Array; 2],
-        factors: Factors,
-    ) -> Result<Product, Fault>;
-}
-
 /// A plan of these types, and how the pattern of its product is wrapped.
 struct Typed<P, I: Index> {
     plan: P,
     wrap: fn(Dist<I, u64>) -> AnyDist,
 }
 
-impl<T: DistScalar, I: Index> AnySpgemm for Typed<SpgemmPlan<T, I, u64>, I> {
+impl<T: DistScalar, I: Index> AnyPlan<2, Product> for Typed<SpgemmPlan<T, I, u64>, I> {
+    fn explain(&self) -> &Explanation {
+        self.plan.explain()
+    }
+
     fn execute(
         &mut self,
         _: &Place,
@@ -60,7 +55,11 @@ impl<T: DistScalar, I: Index> AnySpgemm for Typed<SpgemmPlan<T, I, u64>, I> {
     }
 }
 
-impl<T: DistScalar, I: Index> AnySpgemm for Typed<GpuSpgemmPlan<T, I, u64>, I> {
+impl<T: DistScalar, I: Index> AnyPlan<2, Product> for Typed<GpuSpgemmPlan<T, I, u64>, I> {
+    fn explain(&self) -> &Explanation {
+        self.plan.explain()
+    }
+
     fn execute(
         &mut self,
         place: &Place,
@@ -78,7 +77,7 @@ impl<T: DistScalar, I: Index> AnySpgemm for Typed<GpuSpgemmPlan<T, I, u64>, I> {
 /// A product of two sparse matrices over ranks.
 #[pyclass(frozen, module = "gustav._gustav")]
 pub struct DistSpgemmPlan {
-    shared: SharedPlan<dyn AnySpgemm>,
+    shared: SharedPlan<2, Product>,
 }
 
 #[pymethods]
@@ -103,7 +102,7 @@ impl DistSpgemmPlan {
             ))
         };
         let (dtype, semiring, target) = reported(with_dist!(&a, |p| p.ranks()), parsed())?;
-        let made = with_scalar!(dtype, |T| target.plan(py, |engine| match (&a, &b) {
+        let plan = with_scalar!(dtype, |T| target.plan(py, |engine| match (&a, &b) {
             (AnyDist::Long(a), AnyDist::Long(b)) => {
                 let problem = a.spgemm(b).problem.semiring(semiring);
                 spgemm::<T, _>((a, b), &problem, engine, AnyDist::Long)
@@ -120,7 +119,7 @@ impl DistSpgemmPlan {
             }
             .into()),
         }))?;
-        Ok(DistSpgemmPlan { shared: SharedPlan::new(&a, dtype, &target, made) })
+        Ok(DistSpgemmPlan { shared: SharedPlan::new(&a, dtype, &target, plan) })
     }
 
     /// The pattern of `alpha * a @ b` and this rank's values. Collective.
@@ -132,28 +131,17 @@ impl DistSpgemmPlan {
         alpha: Option<&Bound<'_, PyAny>>,
         place: Given,
     ) -> PyResult<(DistPattern, Values)> {
-        let arrays = || {
-            let place = self.shared.place(py, place)?;
-            let a = Array::vector("values of a", values_of_a, &place)?;
-            let b = Array::vector("values of b", values_of_b, &place)?;
-            let factors = Factors::new(alpha, None, self.shared.dtype)?;
-            Ok((place, ([a, b], factors)))
-        };
-        let (inner, values) = self.shared.run(py, arrays(), |plan, place, (arrays, factors)| {
-            plan.execute(place, arrays, factors)
+        let (inner, values) = self.shared.execute(py, place, [alpha, None], |place| {
+            let a = Array::vector("values of a", values_of_a, place)?;
+            let b = Array::vector("values of b", values_of_b, place)?;
+            Ok([a, b])
         })?;
         Ok((DistPattern { inner }, values))
     }
 
-    /// What is computed and what ranks send, as text.
-    fn explain(&self) -> String {
-        self.shared.explanation.to_string()
-    }
-
-    /// Bytes that all ranks send in one execution.
     #[getter]
-    fn sent_bytes(&self) -> u64 {
-        self.shared.explanation.volume.bytes()
+    fn explanation(&self) -> DistExplanation {
+        self.shared.explanation()
     }
 }
 
@@ -162,17 +150,15 @@ fn spgemm<T: DistScalar, I: Index>(
     problem: &Problem,
     engine: &Engine,
     wrap: fn(Dist<I, u64>) -> AnyDist,
-) -> Result<(Box<dyn AnySpgemm>, Explanation), Fault> {
+) -> Result<Box<dyn AnyPlan<2, Product>>, Fault> {
     Ok(match engine {
         Engine::Cpu(device) => {
             let plan = SpgemmPlan::<T, I, u64>::new(a, b, problem, device)?;
-            let explanation = plan.explain().clone();
-            (Box::new(Typed { plan, wrap }), explanation)
+            Box::new(Typed { plan, wrap })
         }
         Engine::Gpu(gpu) => {
             let plan = GpuSpgemmPlan::<T, I, u64>::new(a, b, problem, gpu)?;
-            let explanation = plan.explain().clone();
-            (Box::new(Typed { plan, wrap }), explanation)
+            Box::new(Typed { plan, wrap })
         }
     })
 }

@@ -1,28 +1,28 @@
 //! Products with dense matrices over ranks.
 
 use gustav::with_scalar;
-use gustav_mpi::{DistScalar, GpuSpmmPlan, Replicated, ReplicatedSpmmPlan, SpmmPlan};
+use gustav_mpi::{DistScalar, Explanation, GpuSpmmPlan, Replicated, ReplicatedSpmmPlan, SpmmPlan};
 use pyo3::exceptions::{PyNotImplementedError, PyValueError};
 use pyo3::prelude::*;
 
 use super::pattern::{DistPattern, with_dist};
 use super::ranks::reported;
-use super::target::{Engine, SharedPlan, Target, expect_gpu, expect_rows, in_rows, ordered};
+use super::target::{
+    AnyPlan, DistExplanation, Engine, SharedPlan, Target, expect_gpu, expect_rows, in_rows, ordered,
+};
 use crate::array::Array;
 use crate::element::Element;
 use crate::error::Fault;
 use crate::place::{Given, Place};
 use crate::scale::{Factors, semiring};
 
-/// What a plan does, whatever its type of values.
-trait AnySpmm: Send {
-    fn execute(&mut self, place: &Place, arrays: [Array; 3], factors: Factors)
-    -> Result<(), Fault>;
-}
-
 macro_rules! any_spmm {
     ($plan:ident) => {
-        impl<T: DistScalar> AnySpmm for $plan<T> {
+        impl<T: DistScalar> AnyPlan<3> for $plan<T> {
+            fn explain(&self) -> &Explanation {
+                self.explain()
+            }
+
             fn execute(
                 &mut self,
                 _: &Place,
@@ -39,7 +39,11 @@ macro_rules! any_spmm {
 any_spmm!(SpmmPlan);
 any_spmm!(ReplicatedSpmmPlan);
 
-impl<T: DistScalar> AnySpmm for GpuSpmmPlan<T> {
+impl<T: DistScalar> AnyPlan<3> for GpuSpmmPlan<T> {
+    fn explain(&self) -> &Explanation {
+        self.explain()
+    }
+
     fn execute(
         &mut self,
         place: &Place,
@@ -70,7 +74,7 @@ fn copies(text: &str) -> PyResult<Option<usize>> {
 /// A product with a dense matrix or a vector over ranks, planned for one pattern.
 #[pyclass(frozen, module = "gustav._gustav")]
 pub struct DistSpmmPlan {
-    shared: SharedPlan<dyn AnySpmm>,
+    shared: SharedPlan<3>,
 }
 
 #[pymethods]
@@ -104,35 +108,27 @@ impl DistSpmmPlan {
         };
         let ranks = with_dist!(&pattern, |p| p.ranks());
         let (dtype, semiring, target, copies) = reported(ranks, parsed())?;
-        let made = with_scalar!(dtype, |T| target.plan(py, |engine| {
+        let plan = with_scalar!(dtype, |T| target.plan(py, |engine| {
             with_dist!(&pattern, |p| {
                 let problem = p.spmm(columns).problem.calls(calls).transpose_a(transpose);
                 let problem = problem.semiring(semiring).deterministic(deterministic);
-                let (plan, explanation): (Box<dyn AnySpmm>, _) = match engine {
-                    Engine::Gpu(gpu) => {
-                        let plan = GpuSpmmPlan::<T>::new(p, &problem, gpu)?;
-                        let explanation = plan.explain().clone();
-                        (Box::new(plan), explanation)
-                    }
+                let plan: Box<dyn AnyPlan<3>> = match engine {
+                    Engine::Gpu(gpu) => Box::new(GpuSpmmPlan::<T>::new(p, &problem, gpu)?),
                     Engine::Cpu(device) if copies == Some(1) => {
-                        let plan = SpmmPlan::<T>::new(p, &problem, device)?;
-                        let explanation = plan.explain().clone();
-                        (Box::new(plan), explanation)
+                        Box::new(SpmmPlan::<T>::new(p, &problem, device)?)
                     }
                     Engine::Cpu(device) => {
                         let device = match copies {
                             Some(copies) => Replicated::new(device.clone(), copies),
                             None => Replicated::automatic(device.clone()),
                         };
-                        let plan = ReplicatedSpmmPlan::<T>::new(p, &problem, &device)?;
-                        let explanation = plan.explain().clone();
-                        (Box::new(plan), explanation)
+                        Box::new(ReplicatedSpmmPlan::<T>::new(p, &problem, &device)?)
                     }
                 };
-                Ok((plan, explanation))
+                Ok(plan)
             })
         }))?;
-        Ok(DistSpmmPlan { shared: SharedPlan::new(&pattern, dtype, &target, made) })
+        Ok(DistSpmmPlan { shared: SharedPlan::new(&pattern, dtype, &target, plan) })
     }
 
     /// `out = scale(alpha, op(A) @ b) + scale(beta, out)`. Collective.
@@ -146,41 +142,18 @@ impl DistSpmmPlan {
         beta: Option<&Bound<'_, PyAny>>,
         place: Given,
     ) -> PyResult<()> {
-        let arrays = || {
-            let place = self.shared.place(py, place)?;
-            let values = Array::vector("values", values, &place)?;
-            let b = in_rows("b", b, &place)?;
-            let out = expect_rows(Array::to_write("out", out, &place)?)?;
+        self.shared.execute(py, place, [alpha, beta], |place| {
+            let values = Array::vector("values", values, place)?;
+            let b = in_rows("b", b, place)?;
+            let out = expect_rows(Array::to_write("out", out, place)?)?;
             out.refuse_overlap(&values)?;
             out.refuse_overlap(&b)?;
-            let factors = Factors::new(alpha, beta, self.shared.dtype)?;
-            Ok((place, ([values, b, out], factors)))
-        };
-        self.shared.run(py, arrays(), |plan, place, (arrays, factors)| {
-            plan.execute(place, arrays, factors)
+            Ok([values, b, out])
         })
     }
 
-    /// What is computed and what ranks send, as text.
-    fn explain(&self) -> String {
-        self.shared.explanation.to_string()
-    }
-
-    /// Bytes that all ranks send in one execution.
     #[getter]
-    fn sent_bytes(&self) -> u64 {
-        self.shared.explanation.volume.bytes()
-    }
-
-    /// Messages that all ranks send in one execution.
-    #[getter]
-    fn messages(&self) -> u64 {
-        self.shared.explanation.volume.messages()
-    }
-
-    /// Bytes that the plan holds on this rank.
-    #[getter]
-    fn workspace_bytes(&self) -> usize {
-        self.shared.explanation.workspace_bytes
+    fn explanation(&self) -> DistExplanation {
+        self.shared.explanation()
     }
 }

@@ -13,6 +13,7 @@ use super::ranks::reported;
 use crate::array::Array;
 use crate::error::{Fault, detached, to_python};
 use crate::place::{Given, Gpu, OnGpu, Place};
+use crate::scale::Factors;
 use crate::spmm::UNPLANNED;
 
 /// Where this rank computes.
@@ -111,30 +112,44 @@ pub fn expect_rows(array: Array) -> PyResult<Array> {
     }
 }
 
-/// A plan, which threads of a rank may share, and its ranks.
-pub struct SharedPlan<P: ?Sized> {
-    pub plan: Arc<Mutex<OnGpu<Box<P>>>>,
-    pub ranks: gustav_mpi::Ranks,
-    pub dtype: DType,
-    /// The number of the GPU that it is planned for.
-    pub gpu: Option<u32>,
-    pub explanation: Explanation,
+/// A plan of a product that takes `ARRAYS` arrays, whatever its types of values.
+pub trait AnyPlan<const ARRAYS: usize, R = ()>: Send {
+    fn explain(&self) -> &Explanation;
+
+    /// Executes with arrays at a place, of which the plan is.
+    fn execute(
+        &mut self,
+        place: &Place,
+        arrays: [Array; ARRAYS],
+        factors: Factors,
+    ) -> Result<R, Fault>;
 }
 
-impl<P: ?Sized + Send> SharedPlan<P> {
+/// A plan, which threads of a rank may share, and its ranks.
+pub struct SharedPlan<const ARRAYS: usize, R = ()> {
+    plan: Arc<Mutex<OnGpu<Box<dyn AnyPlan<ARRAYS, R>>>>>,
+    ranks: gustav_mpi::Ranks,
+    dtype: DType,
+    /// The number of the GPU that it is planned for.
+    gpu: Option<u32>,
+    explanation: Explanation,
+}
+
+impl<const ARRAYS: usize, R: Send> SharedPlan<ARRAYS, R> {
     pub fn new(
         pattern: &AnyDist,
         dtype: DType,
         target: &Target,
-        (plan, explanation): (Box<P>, Explanation),
+        plan: Box<dyn AnyPlan<ARRAYS, R>>,
     ) -> Self {
         let ranks = with_dist!(pattern, |p| p.ranks().clone());
+        let explanation = plan.explain().clone();
         let plan = Arc::new(Mutex::new(OnGpu::new(&target.of, plan)));
         SharedPlan { plan, ranks, dtype, gpu: target.gpu, explanation }
     }
 
     /// Where the operands of a call are, which is where the plan is.
-    pub fn place(&self, py: Python<'_>, given: Given) -> PyResult<Place> {
+    fn place(&self, py: Python<'_>, given: Given) -> PyResult<Place> {
         let place = Place::new(py, given)?;
         place.of("the plan", self.gpu)?;
         if let Place::Gpu(gpu) = &place {
@@ -143,18 +158,58 @@ impl<P: ?Sized + Send> SharedPlan<P> {
         Ok(place)
     }
 
-    /// Executes with `arrays` at a place. An error in them is reported to the other ranks.
-    pub fn run<A: Send, R: Send>(
+    /// Executes with the `arrays` of a place. An error in them is reported to the other ranks.
+    pub fn execute(
         &self,
         py: Python<'_>,
-        arrays: PyResult<(Place, A)>,
-        work: impl FnOnce(&mut P, &Place, A) -> Result<R, Fault> + Send,
+        place: Given,
+        [alpha, beta]: [Option<&Bound<'_, PyAny>>; 2],
+        arrays: impl FnOnce(&Place) -> PyResult<[Array; ARRAYS]>,
     ) -> PyResult<R> {
-        let (place, arrays) = reported(&self.ranks, arrays)?;
+        let found = || {
+            let place = self.place(py, place)?;
+            Ok::<_, PyErr>((arrays(&place)?, Factors::new(alpha, beta, self.dtype)?, place))
+        };
+        let (arrays, factors, place) = reported(&self.ranks, found())?;
         let plan = self.plan.clone();
         detached(py, move || {
             let mut plan = plan.lock().unwrap_or_else(PoisonError::into_inner);
-            reported(&self.ranks, place.within(|| work(&mut plan, &place, arrays)))
+            reported(&self.ranks, place.within(|| plan.execute(&place, arrays, factors)))
         })
+    }
+
+    pub fn explanation(&self) -> DistExplanation {
+        DistExplanation { inner: self.explanation.clone() }
+    }
+}
+
+/// What a plan over ranks computes and sends.
+#[pyclass(frozen, module = "gustav._gustav")]
+pub struct DistExplanation {
+    inner: Explanation,
+}
+
+#[pymethods]
+impl DistExplanation {
+    fn __str__(&self) -> String {
+        self.inner.to_string()
+    }
+
+    /// Bytes that all ranks send in one execution.
+    #[getter]
+    fn sent_bytes(&self) -> u64 {
+        self.inner.volume.bytes()
+    }
+
+    /// Messages that all ranks send in one execution.
+    #[getter]
+    fn messages(&self) -> u64 {
+        self.inner.volume.messages()
+    }
+
+    /// Bytes that the plan holds on this rank besides patterns.
+    #[getter]
+    fn workspace_bytes(&self) -> usize {
+        self.inner.workspace_bytes
     }
 }
