@@ -1,9 +1,8 @@
 //! The training data as tensors: inputs, targets and weights.
 
-use candle_core::{Device, Result, Tensor};
-
-use crate::predictor::model::softmax;
-use crate::predictor::{Case, Kind, Model, Table, Training};
+use candle_core::{D, Device, Result, Tensor};
+use candle_nn::ops::softmax;
+use gustav_plan::predictor::{Case, Kind, Standardisation, Table, Training};
 
 /// A row for each matrix.
 pub(super) struct TrainingData {
@@ -17,8 +16,12 @@ pub(super) struct TrainingData {
 }
 
 impl TrainingData {
-    /// All matrices of `table`, as `model` standardises them.
-    pub(super) fn new(table: &Table, training: &Training, model: &Model) -> Result<Self> {
+    /// All matrices of `table`.
+    pub(super) fn new(
+        table: &Table,
+        training: &Training,
+        standardisation: &Standardisation,
+    ) -> Result<Self> {
         let wins = table.wins();
         let classes = wins.iter().filter(|w| **w > 0).count() as f64;
         let even = table.cases().len() as f64 / classes;
@@ -28,16 +31,20 @@ impl TrainingData {
         };
         let target = |case: &Case| match training.kind {
             Kind::Regression => case.ms.iter().map(|ms| ms.ln()).collect(),
-            Kind::Softmax => target_probabilities(&case.ms, case.oracle(), training.tolerance),
+            Kind::Softmax => target_logits(&case.ms, case.oracle(), training.tolerance),
         };
         let rows = |row: &dyn Fn(&Case) -> Vec<f64>| {
             let rows: Vec<Vec<f64>> = table.cases().iter().map(row).collect();
             let shape = (rows.len(), rows[0].len());
             Tensor::from_vec(rows.concat(), shape, &Device::Cpu)
         };
+        let targets = rows(&target)?;
         Ok(TrainingData {
-            inputs: rows(&|case| model.standardised(&case.inputs))?,
-            targets: rows(&target)?,
+            inputs: rows(&|case| standardisation.apply(&case.inputs))?,
+            targets: match training.kind {
+                Kind::Regression => targets,
+                Kind::Softmax => softmax(&targets, D::Minus1)?,
+            },
             weights: rows(&|case| vec![weight(case)])?,
         })
     }
@@ -59,15 +66,13 @@ impl TrainingData {
     }
 }
 
-/// The target probability of each candidate.
-fn target_probabilities(ms: &[f64], fastest: usize, tolerance: f64) -> Vec<f64> {
+/// What the target probability of each candidate is the softmax of.
+fn target_logits(ms: &[f64], fastest: usize, tolerance: f64) -> Vec<f64> {
     let losses = ms.iter().map(|time| 1.0 - ms[fastest] / time);
-    let mut target: Vec<f64> = match tolerance > 0.0 {
+    match tolerance > 0.0 {
         true => losses.map(|loss| -loss / tolerance).collect(),
         false => {
             (0..ms.len()).map(|k| if k == fastest { 0.0 } else { f64::NEG_INFINITY }).collect()
         }
-    };
-    softmax(&mut target);
-    target
+    }
 }

@@ -1,19 +1,21 @@
 //! Initial weights.
 
-use crate::mix::mix;
-use crate::predictor::{Kind, Layer, Table, Training};
+use gustav_plan::predictor::{Kind, Layer, Table, Training};
+use rand::RngExt;
+use rand_pcg::Pcg64Mcg;
 
 /// Uniform weights whose variance preserves the variance of activations (He et al. 2015); the
 /// biases of a regression's outputs are the means of the targets.
-pub(super) fn layers(table: &Table, training: &Training, inputs: usize) -> Vec<Layer> {
+pub(super) fn layers(
+    table: &Table,
+    training: &Training,
+    inputs: usize,
+    random: &mut Pcg64Mcg,
+) -> Vec<Layer> {
     let mut widths = vec![inputs];
     widths.extend(&training.hidden);
     widths.push(table.candidates().len());
-    let mut drawn = 0;
-    let mut uniform = || {
-        drawn += 1;
-        (mix(drawn, training.seed) >> 11) as f64 / (1u64 << 52) as f64 - 1.0
-    };
+    let mut uniform = || random.random_range(-1.0..1.0);
     let mut layers: Vec<Layer> = Vec::with_capacity(widths.len() - 1);
     for pair in widths.windows(2) {
         let scale = (6.0 / pair[0] as f64).sqrt();

@@ -1,5 +1,7 @@
-//! Training with candle's tensors, gradients and Adam optimiser, for a whole number of passes over
-//! the table.
+//! Training of the networks of [`gustav_plan::predictor`] with candle's tensors, gradients and Adam optimiser, for a whole
+//! number of passes over a table of measured times.
+//!
+//! It is a crate of its own so that nothing else is compiled anew with candle (`docs/decisions/0013-training.md`).
 
 mod data;
 mod initial;
@@ -7,11 +9,13 @@ mod network;
 
 use candle_nn::{AdamW, Optimizer, ParamsAdamW};
 use gustav_core::{Error, Result};
+use gustav_plan::predictor::{Layer, Model, Standardisation, Table, Training};
+use rand::SeedableRng;
+use rand::seq::SliceRandom;
+use rand_pcg::Pcg64Mcg;
 
-use self::data::TrainingData;
-use self::network::Network;
-use super::{Layer, Model, Table, Training};
-use crate::mix::mix;
+use crate::data::TrainingData;
+use crate::network::Network;
 
 // Batch size: matrices of one optimiser step.
 const BATCH: usize = 16;
@@ -20,7 +24,7 @@ const BATCH: usize = 16;
 /// same table and training give the same model on one machine.
 ///
 /// # Errors
-/// [`Error::Device`] with candle's message.
+/// [`Error::Device`] with candle's message, and [`Error::Format`] when weights have grown beyond all numbers.
 pub fn train(
     table: &Table,
     training: &Training,
@@ -28,47 +32,25 @@ pub fn train(
     columns: usize,
     pass: impl FnMut(usize),
 ) -> Result<Model> {
-    let inputs = training.inputs.clamp(1, table.inputs());
-    let mut model = Model {
-        device: device.into(),
-        columns,
-        kind: training.kind,
-        candidates: table.candidates().to_vec(),
-        inputs,
-        mean: vec![0.0; inputs],
-        deviation: vec![1.0; inputs],
-        layers: Vec::new(),
-        times: Vec::new(),
-    };
-    standardise(&mut model, table);
+    let standardisation = Standardisation::new(table, training.inputs);
     let failed =
         |e: candle_core::Error| Error::Device { action: "training", reason: e.to_string() };
-    model.layers = learn(table, training, &model, pass).map_err(failed)?;
-    model.layers.iter_mut().for_each(round);
-    Ok(model)
-}
-
-/// Mean and deviation of the inputs; inputs that do not vary get a deviation of 1.
-fn standardise(model: &mut Model, table: &Table) {
-    let raw: Vec<_> = table.cases().iter().map(|c| model.standardised(&c.inputs)).collect();
-    let count = raw.len() as f64;
-    for k in 0..model.inputs {
-        let mean = raw.iter().map(|r| r[k]).sum::<f64>() / count;
-        let variance = raw.iter().map(|r| (r[k] - mean).powi(2)).sum::<f64>() / count;
-        model.mean[k] = mean;
-        model.deviation[k] = if variance > 1e-12 { variance.sqrt() } else { 1.0 };
-    }
+    let mut layers = learn(table, training, &standardisation, pass).map_err(failed)?;
+    layers.iter_mut().for_each(round);
+    Model::new(device, columns, training.kind, table.candidates(), standardisation, layers)
 }
 
 /// The layers after all passes.
 fn learn(
     table: &Table,
     training: &Training,
-    model: &Model,
+    standardisation: &Standardisation,
     mut pass: impl FnMut(usize),
 ) -> candle_core::Result<Vec<Layer>> {
-    let data = TrainingData::new(table, training, model)?;
-    let network = Network::new(&initial::layers(table, training, model.inputs))?;
+    let data = TrainingData::new(table, training, standardisation)?;
+    let mut random = Pcg64Mcg::seed_from_u64(training.seed);
+    let layers = initial::layers(table, training, standardisation.inputs(), &mut random);
+    let network = Network::new(&layers)?;
     // The loss includes the squared weights, as in the study; candle's weight decay is decoupled
     // from the loss, so it is off.
     let params = ParamsAdamW { lr: training.rate, weight_decay: 0.0, ..ParamsAdamW::default() };
@@ -76,7 +58,7 @@ fn learn(
     let count = table.cases().len();
     for k in 0..training.passes {
         let mut order: Vec<u32> = (0..count as u32).collect();
-        order.sort_by_key(|row| mix(u64::from(*row), training.seed.wrapping_add(k as u64)));
+        order.shuffle(&mut random);
         let shuffled = data.in_order(order)?;
         for start in (0..count).step_by(BATCH) {
             let batch = shuffled.part(start, BATCH.min(count - start))?;

@@ -2,9 +2,9 @@
 
 use candle_core::{D, Device, Result, Tensor, Var};
 use candle_nn::{Linear, Module, ops::log_softmax};
+use gustav_plan::predictor::{Kind, Layer, Training};
 
-use super::data::TrainingData;
-use crate::predictor::{Kind, Layer, Training};
+use crate::data::TrainingData;
 
 // The error of a time is proportional to the time up to e to this power, then to its logarithm, so
 // that gradients stay finite.

@@ -1,11 +1,13 @@
 //! Networks learn, and learn the same every time.
 
-use gustav_plan::Features;
-use gustav_plan::predictor::{
-    Candidate, Case, Evaluation, Kind, Model, Selector, Table, Training, train,
-};
+#[path = "../../gustav-plan/tests/predictor/tables.rs"]
+mod tables;
 
-use crate::{case, costly, table};
+use gustav_plan::Features;
+use gustav_plan::predictor::{Candidate, Case, Evaluation, Kind, Model, Selector, Table, Training};
+use gustav_train::train;
+
+use tables::{case, costly, table};
 
 fn trained(table: &Table, kind: Kind, inputs: usize) -> Model {
     let training = Training { kind, inputs, passes: 40, rate: 1e-2, ..Training::default() };

@@ -1,6 +1,5 @@
 //! The predictor: predicts the fastest candidate from the features of a matrix (the study of row
-//! permutations for SpMM on GPUs, §V). Training needs the cargo feature `train`; prediction and
-//! everything else here is in the default build.
+//! permutations for SpMM on GPUs, §V). The crate `gustav-train` trains networks.
 
 mod candidate;
 mod cost;
@@ -10,9 +9,8 @@ mod installed;
 mod model;
 mod network;
 mod selector;
+mod standardisation;
 mod table;
-#[cfg(feature = "train")]
-mod train;
 mod training;
 mod tree;
 
@@ -23,8 +21,7 @@ pub use inputs::Inputs;
 pub use model::{Kind, Model, Prediction};
 pub use network::Layer;
 pub use selector::Selector;
+pub use standardisation::Standardisation;
 pub use table::{Case, Table};
-#[cfg(feature = "train")]
-pub use train::train;
 pub use training::Training;
 pub use tree::Tree;

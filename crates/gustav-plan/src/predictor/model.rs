@@ -5,7 +5,7 @@ use std::path::Path;
 use gustav_core::{Error, Result};
 use serde::{Deserialize, Serialize};
 
-use super::{Candidate, Inputs, Layer, network};
+use super::{Candidate, Inputs, Layer, Standardisation, network};
 use crate::Features;
 
 const FORMAT: &str = "gustav-predictor";
@@ -34,16 +34,11 @@ pub struct Model {
     pub kind: Kind,
     /// The candidates, one for each output.
     pub candidates: Vec<Candidate>,
-    /// Number of input values that it reads, from the first of [`Inputs::names`] on.
-    pub(super) inputs: usize,
-    /// Mean of each input over the training matrices, see [`Inputs::logs`].
-    pub(super) mean: Vec<f64>,
-    /// Standard deviation of the same.
-    pub(super) deviation: Vec<f64>,
-    pub(super) layers: Vec<Layer>,
+    standardisation: Standardisation,
+    layers: Vec<Layer>,
     /// For a softmax: an optional second network on the same inputs that predicts times like a
     /// regression; empty for none.
-    pub(super) times: Vec<Layer>,
+    times: Vec<Layer>,
 }
 
 /// The layout of a model file.
@@ -77,6 +72,30 @@ pub struct Prediction {
 }
 
 impl Model {
+    /// A model for `device` and `columns` of B, with layers that were trained on inputs as `standardisation` gives them.
+    ///
+    /// # Errors
+    /// [`Error::Format`] for shapes that do not fit one another, and numbers that are not finite.
+    pub fn new(
+        device: &str,
+        columns: usize,
+        kind: Kind,
+        candidates: &[Candidate],
+        standardisation: Standardisation,
+        layers: Vec<Layer>,
+    ) -> Result<Self> {
+        let model = Model {
+            device: device.into(),
+            columns,
+            kind,
+            candidates: candidates.to_vec(),
+            standardisation,
+            layers,
+            times: Vec::new(),
+        };
+        model.checked().map_err(malformed)
+    }
+
     /// The model in the text of a file.
     ///
     /// # Errors
@@ -106,13 +125,13 @@ impl Model {
 
     /// Whether it reads the costs of its candidates ([`Inputs::with_costs`]).
     pub fn sees_costs(&self) -> bool {
-        self.inputs > Features::COUNT
+        self.standardisation.inputs() > Features::COUNT
     }
 
     /// The prediction for a matrix with these inputs; missing costs are taken as equal to the first
     /// candidate's.
     pub fn predict(&self, inputs: &Inputs) -> Prediction {
-        let seen = self.standardised(inputs);
+        let seen = self.standardisation.apply(inputs);
         let outputs = |layers: &[Layer]| network::forward(layers, &seen);
         let ms = |layers: &[Layer]| outputs(layers).into_iter().map(f64::exp).collect::<Vec<f64>>();
         let (scores, ms) = match self.kind {
@@ -139,28 +158,51 @@ impl Model {
     /// [`Error::Argument`] for a `regression` with other inputs or candidates or that predicts no
     /// times, and if this model predicts times already.
     pub fn with_times(self, regression: &Model) -> Result<Self> {
-        let same = self.mean == regression.mean && self.deviation == regression.deviation;
+        let same = self.standardisation == regression.standardisation;
         let kinds = (self.kind, regression.kind) == (Kind::Softmax, Kind::Regression);
         if !same || self.candidates != regression.candidates || !kinds {
             return Err(Error::Argument {
                 name: "regression beside a model",
-                found: format!("{:?} of {} inputs", regression.kind, regression.inputs),
+                found: format!(
+                    "{:?} of {} inputs",
+                    regression.kind,
+                    regression.standardisation.inputs()
+                ),
                 expected: "one that was trained on the same table with the same inputs".into(),
             });
         }
         Ok(Model { times: regression.layers.clone(), ..self })
     }
 
-    pub(super) fn standardised(&self, inputs: &Inputs) -> Vec<f64> {
-        let level = std::iter::repeat(0.0);
-        let logs = inputs.logs().into_iter().chain(level).take(self.inputs);
-        let standard = logs.zip(&self.mean).zip(&self.deviation);
-        standard.map(|((x, mean), deviation)| (x - mean) / deviation).collect()
+    /// The model, if its parts fit one another.
+    fn checked(self) -> Result<Self, String> {
+        let inputs = self.standardisation.inputs();
+        let all = Inputs::count(&self.candidates);
+        if inputs == 0 || inputs > all || (inputs > Features::COUNT && inputs != all) {
+            return Err(format!(
+                "inputs: expected at most {}, or all {all}, found {inputs}",
+                Features::COUNT
+            ));
+        }
+        self.standardisation.check()?;
+        fits("layers", &self.layers, inputs, self.candidates.len())?;
+        if !self.times.is_empty() {
+            if self.kind == Kind::Regression {
+                return Err("times: a regression predicts them by its layers, expected none".into());
+            }
+            fits("times", &self.times, inputs, self.candidates.len())?;
+        }
+        let layers = self.layers.iter().chain(&self.times);
+        match layers.flat_map(|l| l.weights.iter().flatten().chain(&l.bias)).all(|x| x.is_finite())
+        {
+            true => Ok(self),
+            false => Err("a number is not finite".into()),
+        }
     }
 }
 
 /// Logits to probabilities.
-pub(super) fn softmax(logits: &mut [f64]) {
+fn softmax(logits: &mut [f64]) {
     let largest = logits.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     logits.iter_mut().for_each(|x| *x = (*x - largest).exp());
     let sum: f64 = logits.iter().sum();
@@ -180,10 +222,13 @@ impl From<Model> for File {
             device: m.device,
             columns: m.columns,
             kind: m.kind,
-            inputs: Inputs::names(&m.candidates).into_iter().take(m.inputs).collect(),
+            inputs: Inputs::names(&m.candidates)
+                .into_iter()
+                .take(m.standardisation.inputs())
+                .collect(),
             candidates: m.candidates.iter().map(Candidate::to_string).collect(),
-            mean: m.mean,
-            deviation: m.deviation,
+            mean: m.standardisation.mean,
+            deviation: m.standardisation.deviation,
             layers: m.layers,
             times: m.times,
         }
@@ -207,52 +252,25 @@ impl TryFrom<File> for Model {
             .collect::<Result<_>>()
             .map_err(|e| e.to_string())?;
         let names = Inputs::names(&candidates);
-        let all = f.inputs.len() <= Features::COUNT || f.inputs.len() == names.len();
-        if f.inputs.is_empty() || !names.starts_with(&f.inputs) || !all {
+        if f.inputs.is_empty() || !names.starts_with(&f.inputs) {
             return Err(format!("inputs: expected the first of {}", names.join(", ")));
         }
-        let inputs = f.inputs.len();
         for (name, found) in [("mean", f.mean.len()), ("deviation", f.deviation.len())] {
-            if found != inputs {
+            if found != f.inputs.len() {
+                let inputs = f.inputs.len();
                 return Err(format!("{name}: expected {inputs} numbers, found {found}"));
             }
         }
-        if let Some(k) = f.deviation.iter().position(|d| *d <= 0.0) {
-            return Err(format!(
-                "deviation: number {k} is {}, expected more than 0",
-                f.deviation[k]
-            ));
-        }
-        fits("layers", &f.layers, inputs, candidates.len())?;
-        if !f.times.is_empty() {
-            if f.kind == Kind::Regression {
-                return Err("times: a regression predicts them by its layers, expected none".into());
-            }
-            fits("times", &f.times, inputs, candidates.len())?;
-        }
-        let Some(true) = f
-            .layers
-            .iter()
-            .chain(&f.times)
-            .flat_map(|l| l.weights.iter().flatten().chain(&l.bias))
-            .chain(&f.mean)
-            .chain(&f.deviation)
-            .map(|x| x.is_finite())
-            .reduce(|a, b| a && b)
-        else {
-            return Err("a number is not finite".into());
-        };
-        Ok(Model {
+        let model = Model {
             device: f.device,
             columns: f.columns,
             kind: f.kind,
             candidates,
-            inputs,
-            mean: f.mean,
-            deviation: f.deviation,
+            standardisation: Standardisation { mean: f.mean, deviation: f.deviation },
             layers: f.layers,
             times: f.times,
-        })
+        };
+        model.checked()
     }
 }
 

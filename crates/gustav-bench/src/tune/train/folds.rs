@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use gustav_core::Result;
 use gustav_plan::Features;
-use gustav_plan::predictor::{Table, Training, Tree, train};
+use gustav_plan::predictor::{Table, Training, Tree};
 use gustav_report::Folded;
+use gustav_train::train;
 use rayon::prelude::*;
 
 use super::Progress;

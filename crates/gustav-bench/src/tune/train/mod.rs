@@ -9,9 +9,10 @@ use std::sync::Mutex;
 use gustav_core::Result;
 use gustav_plan::Features;
 use gustav_plan::predictor::{
-    Candidate, Case, Evaluation, Inputs, Kind, Model, Table, Training, Tree, train,
+    Candidate, Case, Evaluation, Inputs, Kind, Model, Table, Training, Tree,
 };
 use gustav_report::{Record, Status, read_records};
+use gustav_train::train;
 use rayon::prelude::*;
 
 use self::rivals::{First, GOALS, INPUTS, Simulation, TOPOLOGIES, suffix};
