@@ -161,11 +161,15 @@ def errors():
     wrong = RANK == SIZE - 1
     culprit = f"rank {SIZE - 1}"
     a = gm.DistCsr(ranks, rows)
-    right = np.ones((2, 3))
+    right, of_rows = np.ones((2, 3)), (rows.indptr, rows.indices)
     cases = [
         (lambda: gm.spmm(a, np.ones((3, 3)) if wrong else right), "expected the shape"),
         (lambda: gm.spmm(a, np.ones((2, 3), np.float32) if wrong else right), "float32"),
         (lambda: gm.spmm(a, [1.0] if wrong else right), "b: "),
+        (lambda: gm.plan_spmm(a, 2**62 if wrong else 4), "bytes that ranks send"),
+        (lambda: gm.plan_spmm(a, 4, dtype="\ud800" if wrong else "float64"), "dtype: .* is no text"),
+        (lambda: gm.spmm(a, right, semiring="\ud800" if wrong else "plus_times"), "semiring: .* is no text"),
+        (lambda: gm.DistCsr(ranks, (*of_rows, np.ones(9), rows.shape) if wrong else rows), "values of the shape"),
         (lambda: gm.spmm(a, Foreign(right) if wrong else right), "takes no arrays"),
         (lambda: gm.spmm(a, right, alpha="x" if wrong else None), "alpha"),
         (lambda: gm.DistCsr(ranks, "nothing" if wrong else rows), "not taken"),

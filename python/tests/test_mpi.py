@@ -24,6 +24,20 @@ def job(ranks, role):
 
 def job_of(unset, *parts):
     """The same of ranks that are started in several ways: how many, behind which words, and what they do."""
+    line = []
+    for ranks, words, role in parts:
+        # An exception that nobody catches ends the job.
+        program = [sys.executable, "-m", "mpi4py", str(HERE / "mpi_ranks.py"), role]
+        line += [*([":"] if line else []), "-n", str(ranks), *words, *program]
+    done = launched(line, LIMIT, unset)
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
+    assert lines[-1] == "done", done.stdout
+    return lines[:-1]
+
+
+def launched(line, limit, unset=()):
+    """The job that mpiexec runs of a line, which hangs if it takes more seconds than `limit`."""
     beside = Path(sys.executable).with_name("mpiexec")
     launcher = str(beside) if beside.exists() else shutil.which("mpiexec")
     assert launcher is not None, "mpiexec is needed, as of pip install mpich"
@@ -36,16 +50,8 @@ def job_of(unset, *parts):
     }
     for name in unset:
         environment.pop(name, None)
-    line = [launcher]
-    for ranks, words, role in parts:
-        # An exception that nobody catches ends the job.
-        program = [sys.executable, "-m", "mpi4py", str(HERE / "mpi_ranks.py"), role]
-        line += [*([":"] if len(line) > 1 else []), "-n", str(ranks), *words, *program]
-    done = subprocess.run(line, capture_output=True, text=True, timeout=LIMIT, env=environment, check=False)
-    assert done.returncode == 0, done.stderr
-    lines = done.stdout.splitlines()
-    assert lines[-1] == "done", done.stdout
-    return lines[:-1]
+    line = [launcher, *line]
+    return subprocess.run(line, capture_output=True, text=True, timeout=limit, env=environment, check=False)
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 4])
@@ -61,6 +67,29 @@ def test_gradients_are_those_of_dense_matrices(ranks):
 @pytest.mark.parametrize("role", ["communicators", "errors", "moved", "gpu", "another_mpi"])
 def test_ranks(role):
     job(3, role)
+
+
+# Without mpi4py, whose import changes what ends a job.
+GIVES_UP = """
+import numpy as np
+import scipy.sparse as sp
+import gustav.mpi as gm
+ranks = gm.Ranks()
+assert ranks._native.is_ours and ranks._native.takes_threads
+a = gm.DistCsr(ranks, sp.csr_array(np.ones((2, 2 * ranks.size))))
+if ranks.rank == 1:
+    raise KeyError("of this rank alone") if {raises} else ranks.abort(3)
+gm.spmm(a, np.ones((2, 3)))
+"""
+
+
+@pytest.mark.parametrize("raises", [True, False])
+def test_a_rank_that_gives_up_alone_ends_the_job(raises):
+    done = launched(["-n", "3", sys.executable, "-c", GIVES_UP.format(raises=raises)], 60)
+    assert done.returncode != 0
+    if raises:
+        assert "KeyError: 'of this rank alone'" in done.stderr
+        assert "rank 1 ends the job after KeyError" in done.stderr
 
 
 @needs_gpu

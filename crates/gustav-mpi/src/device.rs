@@ -7,6 +7,7 @@ use gustav_core::{
 use gustav_cpu::Options;
 
 use crate::ranks::Arguments;
+use crate::volume::check_countable;
 use crate::{Communication, DistPattern, DistScalar, SddmmPlan, SpgemmPlan, SpmmPlan, SpmvPlan};
 
 /// Where a rank computes its part of products: on its CPU. Ranks may differ in it, but not in the communication.
@@ -97,6 +98,7 @@ pub(crate) fn arguments<I: Index, O: Index>(
         ("call", format!("plan {number}, of {}", problem.operation)),
         ("columns of the dense matrix", problem.columns.to_string()),
         ("type of values", problem.dtype.to_string()),
+        ("type of column indices", I::TYPE.to_string()),
         ("semiring", problem.semiring.to_string()),
         ("transposed A", yes(problem.transpose_a)),
         ("deterministic", yes(problem.deterministic)),
@@ -107,8 +109,8 @@ pub(crate) fn arguments<I: Index, O: Index>(
     ]
 }
 
-/// Refuses what products over ranks do not have.
-pub(crate) fn supports(problem: &Problem) -> Result<()> {
+/// Refuses what products over so many ranks do not have.
+pub(crate) fn supports(problem: &Problem, ranks: usize) -> Result<()> {
     let refuse = |reason: &str, nearest: &str| {
         Err(Error::Unsupported {
             problem: problem.to_string(),
@@ -117,6 +119,9 @@ pub(crate) fn supports(problem: &Problem) -> Result<()> {
             nearest: nearest.into(),
         })
     };
+    if problem.operation != Operation::Spgemm {
+        check_countable(problem.rows, problem.cols, problem.columns, ranks)?;
+    }
     if problem.batch != 1 {
         return refuse("they are of one matrix", "a plan of one matrix, executed for each");
     }

@@ -33,10 +33,7 @@ pub fn read_csr<T: Scalar, I: Index, O: Index>(
     let lock = ranks.lock();
     let opened = SharedFile::open(path);
     let seen = match &opened {
-        Ok(Some(file)) => {
-            let ((rows, columns), entries) = (file.shape(), file.stored_entries());
-            format!("{rows} x {columns} with {entries} entries")
-        }
+        Ok(Some(file)) => file.description(),
         _ => "one that is read whole".into(),
     };
     let arguments = vec![

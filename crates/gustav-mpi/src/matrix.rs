@@ -101,9 +101,15 @@ impl<I: Index, O: Index> DistPattern<I, O> {
     /// of [`Partition::balanced`]. Collective.
     ///
     /// # Errors
-    /// As all calls of a [`Communicator`](crate::Communicator).
+    /// As [`Ranks::agree_on`], and all calls of a [`Communicator`](crate::Communicator).
     pub fn balanced_rows(&self) -> Result<Partition> {
         let (ranks, _lock) = (&self.ranks, self.ranks.lock());
+        let arguments = vec![
+            ("call", "balancing rows".to_owned()),
+            ("partition of rows", self.rows.description()),
+            ("nonzeros", self.nnz.to_string()),
+        ];
+        ranks.agree_on(arguments, Ok::<_, Error>(()))?;
         let size = ranks.size();
         let counts = gather_numbers(ranks, [self.local.nnz()])?;
         let before: usize = counts[..ranks.rank()].iter().map(|c| c[0]).sum();
@@ -274,6 +280,8 @@ impl<T: Scalar, I: Index, O: Index> DistCsr<T, I, O> {
             });
             let arguments = vec![
                 ("call", "spreading a matrix anew".to_owned()),
+                ("type of values", T::DTYPE.to_string()),
+                ("type of column indices", I::TYPE.to_string()),
                 ("partition of rows", rows.description()),
                 ("partition of columns", columns.description()),
             ];

@@ -75,11 +75,12 @@ impl Ranks {
     /// Which ranks share a host, by what their communicators say. The first call is collective.
     ///
     /// # Errors
-    /// As all calls of a [`Communicator`].
+    /// As [`Ranks::agree_on`], and all calls of a [`Communicator`].
     pub fn hosts(&self) -> Result<&Hosts> {
         if let Some(hosts) = self.shared.hosts.get() {
             return Ok(hosts);
         }
+        self.agree_on(vec![("call", "which ranks share a host".to_owned())], Ok::<_, Error>(()))?;
         let name = self.shared.communicator.host();
         let mine = if name.is_empty() { format!("rank {}", self.rank()) } else { name };
         let mut all = vec![0_u64; self.size()];
@@ -120,13 +121,13 @@ impl Ranks {
     pub fn any(&self, mine: bool) -> Result<bool> {
         let words = |flag: bool| vec![("call", ANY.to_owned()), ("answer", flag.to_string())];
         let mut differ = false;
+        let key = |flag: bool| [digest(ANY.as_bytes()), u64::from(flag)];
         let judge = |reports: &[String]| {
-            let known = [true, false].map(|flag| given(words(flag)));
+            let known = [true, false].map(|flag| given(digest_of(&key(flag)), words(flag)));
             differ = reports.iter().all(|report| known.contains(report));
-            if differ { None } else { differing(reports) }
+            if differ { None } else { Some(differing(reports)) }
         };
-        let key = [digest(ANY.as_bytes()), u64::from(mine)];
-        let all = self.agree_by(&key, || words(mine), Ok::<_, Error>(mine), judge)?;
+        let all = self.agree_by(&key(mine), || words(mine), Ok::<_, Error>(mine), judge)?;
         Ok(all || differ)
     }
 
@@ -157,7 +158,7 @@ impl Ranks {
         arguments: impl FnOnce() -> Arguments,
         mine: Result<R, E>,
     ) -> Result<R, E> {
-        self.agree_by(key, arguments, mine, differing)
+        self.agree_by(key, arguments, mine, |reports| Some(differing(reports)))
     }
 
     /// The same, where `judge` finds what is wrong with reports of ranks none of which failed.
@@ -171,17 +172,17 @@ impl Ranks {
         if self.size() == 1 {
             return mine;
         }
-        let digest = digest(bytemuck::cast_slice(key));
+        let digest = digest_of(key);
         let mut found = [u64::from(mine.is_err()), digest, !digest];
         self.shared.communicator.all_reduce_max(&mut found)?;
         if found[0] == 0 && found[1] == !found[2] {
             return mine;
         }
         let report = match &mine {
-            Ok(_) => given(arguments()),
+            Ok(_) => given(digest, arguments()),
             Err(e) => format!("{FAILED}{e}"),
         };
-        let reports = self.gather_text(&report)?;
+        let reports = self.gather_reports(&report)?;
         let value = mine?;
         let mut failures = reports.iter().map(|text| text.strip_prefix(FAILED)).enumerate();
         if let Some((rank, reason)) = failures.find_map(|(rank, text)| Some((rank, text?))) {
@@ -193,8 +194,14 @@ impl Ranks {
     /// What every rank gives as `mine`, as far as it fits into a kilobyte. Collective.
     ///
     /// # Errors
-    /// As all calls of a [`Communicator`].
+    /// As [`Ranks::agree_on`], and all calls of a [`Communicator`].
     pub fn gather_text(&self, mine: &str) -> Result<Vec<String>> {
+        self.agree_on(vec![("call", "gathering text".to_owned())], Ok::<_, Error>(()))?;
+        self.gather_reports(mine)
+    }
+
+    /// The same where all ranks are known to call it.
+    fn gather_reports(&self, mine: &str) -> Result<Vec<String>> {
         let mut bytes = vec![0; SHOWN];
         let len = mine.len().min(SHOWN);
         bytes[..len].copy_from_slice(&mine.as_bytes()[..len]);
@@ -209,36 +216,37 @@ impl Ranks {
     }
 }
 
-/// The report of a rank that gives these arguments.
-fn given(arguments: Arguments) -> String {
+/// The report of a rank that gives these arguments, whose key has this digest: what a report cuts is in it.
+fn given(digest: u64, arguments: Arguments) -> String {
     let lines = arguments.into_iter().map(|(what, given)| format!("\n{what}\t{given}"));
-    format!("{GIVEN}{}", lines.collect::<String>())
+    format!("{GIVEN}{digest:016x}{}", lines.collect::<String>())
 }
 
 /// The first argument that is not the same on every rank.
-fn differing(reports: &[String]) -> Option<Error> {
-    let arguments = |r: usize| -> Vec<(&str, &str)> {
-        reports[r].lines().filter_map(|l| l.split_once('\t')).collect()
-    };
-    let all: Vec<_> = (0..reports.len()).map(arguments).collect();
+fn differing(reports: &[String]) -> Error {
     let same = |r: usize, other: usize| reports[r] == reports[other];
-    // The first of the ranks that most agree with.
+    // The first of the ranks that most agree with, and one that does not.
     let votes = |r: usize| (0..reports.len()).filter(|other| same(r, *other)).count();
-    let other = (0..reports.len()).rev().max_by_key(|r| votes(*r))?;
-    let rank = (0..reports.len()).find(|r| !same(*r, other))?;
-    let absent = ("its arguments", "others");
-    let position = (0..all[rank].len().max(all[other].len()))
-        .find(|k| all[rank].get(*k) != all[other].get(*k))
-        .unwrap_or(0);
-    let found = all[rank].get(position).unwrap_or(&absent);
-    let expected = all[other].get(position).unwrap_or(&absent);
-    Some(Error::RanksDiffer {
-        what: expected.0.into(),
-        rank,
-        found: found.1.into(),
-        other,
-        expected: expected.1.into(),
-    })
+    let other = (0..reports.len()).rev().max_by_key(|r| votes(*r)).unwrap_or(0);
+    let rank = (0..reports.len()).find(|r| !same(*r, other)).unwrap_or(0);
+    let [mine, others] = [rank, other].map(|r| -> Vec<(&str, &str)> {
+        reports[r].lines().filter_map(|line| line.split_once('\t')).collect()
+    });
+    let of = |all: &[(&str, &str)], name: &str| {
+        all.iter().find(|(of, _)| *of == name).map_or("none", |(_, given)| *given).to_owned()
+    };
+    let names = others.iter().chain(&mine).map(|(name, _)| *name);
+    let differs = names.map(|name| (name, of(&mine, name), of(&others, name)));
+    let (what, found, expected) =
+        differs.into_iter().find(|(_, found, expected)| found != expected).unwrap_or_else(|| {
+            let digest = |r: usize| reports[r].get(1..17).unwrap_or_default().to_owned();
+            ("arguments past what a message shows, with the digest", digest(rank), digest(other))
+        });
+    Error::RanksDiffer { what: what.into(), rank, found, other, expected }
+}
+
+fn digest_of(key: &[u64]) -> u64 {
+    digest(bytemuck::cast_slice(key))
 }
 
 /// FNV-1a: the same on every machine.
@@ -290,5 +298,40 @@ mod tests {
                 assert!(matches!(found, Err(Error::OtherRank { rank: 2, .. })), "{found:?}");
             }
         }
+    }
+
+    #[test]
+    fn arguments_that_a_report_cuts_are_compared() {
+        let call = |r: &Ranks| {
+            let seed = if r.rank() == 2 { "2" } else { "1" };
+            let path = "x".repeat(2 * SHOWN);
+            r.agree_on(vec![("path", path), ("seed", seed.into())], Ok::<_, Error>(true))
+        };
+        let all = std::thread::scope(|scope| {
+            let ranks = Ranks::in_process(3).into_iter();
+            let threads: Vec<_> = ranks.map(|r| scope.spawn(move || call(&r))).collect();
+            threads.into_iter().map(|t| t.join().expect("no panic")).collect::<Vec<_>>()
+        });
+        for found in all {
+            assert!(
+                matches!(found, Err(Error::RanksDiffer { rank: 2, other: 0, .. })),
+                "{found:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn an_argument_that_a_rank_lacks_is_named() {
+        let reports = [vec![("copies", "2"), ("call", "plan")], vec![("call", "plan")]];
+        let reports: Vec<String> = reports
+            .into_iter()
+            .enumerate()
+            .map(|(k, all)| given(k as u64, all.into_iter().map(|(n, v)| (n, v.into())).collect()))
+            .collect();
+        let Error::RanksDiffer { what, rank, found, other, expected } = differing(&reports) else {
+            panic!("another error");
+        };
+        assert_eq!((what.as_str(), rank, found.as_str()), ("copies", 1, "none"));
+        assert_eq!((other, expected.as_str()), (0, "2"));
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 use std::ops::Range;
 
-use gustav_core::{DType, Error, Index, Pattern, PatternView, Result};
+use gustav_core::{DType, Error, Index, IndexType, Pattern, PatternView, Result};
 
 use crate::blocks::{self, Choose, CountedBlock, Counts};
 use crate::cover::{self, Prices};
@@ -285,6 +285,7 @@ impl<'t> Tally<'t> {
                 found: format!("columns of {} ranks, hosts of {}", columns.ranks(), hosts.ranks()),
             });
         }
+        check_countable(rows.rows(), columns.rows(), shape.columns, ranks)?;
         let volume = Volume { ranks: vec![RankVolume::default(); ranks], ..Volume::default() };
         let (operands, forwarded) = (HashSet::new(), HashSet::new());
         let mut tally = Tally { volume, hosts, shape, operands, forwarded };
@@ -470,6 +471,25 @@ impl Volume {
             direct_network_bytes: sum(3),
             oblivious_bytes,
         })
+    }
+}
+
+/// Refuses dense matrices of so many columns that the bytes of all their rows, sent to all ranks, are no number of 64 bits.
+pub(crate) fn check_countable(
+    rows: usize,
+    cols: usize,
+    columns: usize,
+    ranks: usize,
+) -> Result<()> {
+    // Values and sums have eight bytes at most.
+    let rows = (rows as u128 + cols as u128).saturating_mul(8 * ranks as u128);
+    let need = rows.saturating_mul(columns as u128);
+    match u64::try_from(need.max(8 * columns as u128)) {
+        Ok(_) => Ok(()),
+        Err(_) => {
+            let what = "bytes that ranks send";
+            Err(Error::Overflow { what, need, index_type: IndexType::U64 })
+        }
     }
 }
 

@@ -6,6 +6,8 @@ from __future__ import annotations
 import operator
 from typing import Any
 
+from .. import _families
+
 # Numbers of the library have 64 bits.
 _LIMIT = 2**63
 
@@ -41,6 +43,20 @@ def word(name: str, value: Any, examples: str) -> str:
     """`value` as a name, such as `examples`."""
     if not isinstance(value, str):
         raise TypeError(f"{name}: {value!r} is not taken; give a name, such as {examples}")
+    return _text(name, value)
+
+
+def dtype(value: Any) -> str:
+    """The name of a type of values; which are taken the library knows."""
+    return _text("dtype", _families.dtype_name(value))
+
+
+def _text(name: str, value: str) -> str:
+    """`value`, if it is text: Python's strings may hold halves of characters."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        raise ValueError(f"{name}: {value!a} is no text") from None
     return str(value)
 
 

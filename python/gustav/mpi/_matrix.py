@@ -89,6 +89,9 @@ class DistCsr:
             operand = _operands.of("local", local).in_csr()
             if operand.data is None:
                 raise TypeError("local: a matrix with values is taken; gustav.mpi.DistPattern takes one without")
+            if tuple(operand.data.shape) != tuple(operand.indices.shape):
+                values, indices = tuple(operand.data.shape), tuple(operand.indices.shape)
+                raise ValueError(f"local: values of the shape {values} for column indices of the shape {indices}")
         arrays = (operand.indptr, operand.indices, None, operand.shape)
         self.pattern = DistPattern(ranks, arrays, columns)
         self.data = operand.data

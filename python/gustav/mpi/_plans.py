@@ -112,7 +112,7 @@ class SpmmPlan(_Plan):
         with ranks_of(pattern=pattern)._preparing():
             pattern = expect_pattern("pattern", pattern)
             columns = _arguments.count("columns", columns)
-            dtype = _families.dtype_name(dtype)
+            dtype = _arguments.dtype(dtype)
             calls = _arguments.count("calls", calls)
             transpose = _arguments.flag("transpose", transpose)
             semiring = _arguments.semiring(semiring)
@@ -182,7 +182,7 @@ class SddmmPlan(_Plan):
         with ranks_of(pattern=pattern)._preparing():
             pattern = expect_pattern("pattern", pattern)
             depth = _arguments.count("depth", depth)
-            dtype = _families.dtype_name(dtype)
+            dtype = _arguments.dtype(dtype)
             calls = _arguments.count("calls", calls)
             threads = _threads(pattern, threads)
             self._device = _arguments.device(device)
@@ -224,7 +224,7 @@ class SpgemmPlan(_Plan):
     ) -> None:
         with ranks_of(a=a, b=b)._preparing():
             a, b = expect_pattern("a", a), expect_pattern("b", b)
-            dtype = _families.dtype_name(dtype)
+            dtype = _arguments.dtype(dtype)
             semiring = _arguments.semiring(semiring)
             threads = _threads(a, threads)
             self._device = _arguments.device(device)
@@ -342,7 +342,7 @@ def _threads(pattern: DistPattern, threads: Any) -> int:
 
 def _dtype_of(a: DistCsr | DistPattern, dtype: Any) -> str:
     if dtype is not None:
-        return _families.dtype_name(dtype)
+        return _arguments.dtype(dtype)
     if isinstance(a, DistCsr):
         return _families.dtype_name(a.data)
     raise TypeError("dtype: a pattern has no values whose type could be taken; give it")

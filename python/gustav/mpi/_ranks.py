@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import os
+import sys
+import weakref
 from types import TracebackType
 from typing import Any
 
@@ -26,7 +28,8 @@ class _Preparing:
 
     def __exit__(self, kind: type[BaseException] | None, e: BaseException | None, _: TracebackType | None) -> None:
         if isinstance(e, Exception):
-            self._native.fail(f"{type(e).__name__}: {e}")
+            words = f"{type(e).__name__}: {e}"
+            self._native.fail(words.encode(errors="backslashreplace").decode())
 
 
 class Ranks:
@@ -61,6 +64,8 @@ class Ranks:
 
     def _begin(self, native: _gustav.Ranks) -> None:
         self._native = native
+        if native.is_ours and native.size > 1:
+            _abort_after_exceptions(weakref.ref(self))
         self._reporting = _Preparing(native)
         self.rank = native.rank
         self.size = native.size
@@ -72,6 +77,18 @@ class Ranks:
         ranks = cls.__new__(cls)
         ranks._begin(_gustav.Ranks.alone())
         return ranks
+
+    def abort(self, status: int = 1) -> None:
+        """Ends the job, of which this rank gives up alone: the others would wait for it.
+
+        An exception that nobody catches does so by itself, where gustav has initialised MPI.
+
+        Parameters
+        ----------
+        status : int
+            The exit status of the job, if its launcher passes it on.
+        """
+        self._native.abort(status)
 
     def _default_threads(self) -> int:
         count = _gustav.get_num_threads()
@@ -89,6 +106,20 @@ class Ranks:
     def _preparing(self) -> _Preparing:
         """Work before a collective call: an exception in it is reported to the other ranks, which then do not wait."""
         return self._reporting
+
+
+def _abort_after_exceptions(ranks: weakref.ref[Ranks]) -> None:
+    """Has an exception that nobody catches end the job: MPI's end, for which this rank is responsible, waits for all."""
+    before = sys.excepthook
+
+    def hook(kind: type[BaseException], error: BaseException, traceback: TracebackType | None) -> None:
+        before(kind, error, traceback)
+        alive = ranks()
+        if alive is not None:
+            print(f"rank {alive.rank} ends the job after {kind.__name__}", file=sys.stderr, flush=True)
+            alive.abort()
+
+    sys.excepthook = hook
 
 
 def _of_mpi4py(communicator: Any) -> _gustav.Ranks:

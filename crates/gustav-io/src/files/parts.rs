@@ -95,6 +95,19 @@ impl SharedFile {
         }
     }
 
+    /// What has to be the same in every process that reads a part, in words.
+    pub fn description(&self) -> String {
+        let ((rows, columns), entries, bytes) =
+            (self.shape(), self.stored_entries(), self.bytes.len());
+        let kind = match &self.kind {
+            Kind::MatrixMarket(prologue) => {
+                format!("Matrix Market {:?} {:?}", prologue.field, prologue.symmetry)
+            }
+            Kind::Npz(_) => "npz".into(),
+        };
+        format!("{rows} x {columns} with {entries} entries, {kind} of {bytes} bytes")
+    }
+
     /// Whether parts are those of the text, by [`SharedFile::entries`], or rows, by
     /// [`SharedFile::rows`].
     pub fn is_text(&self) -> bool {

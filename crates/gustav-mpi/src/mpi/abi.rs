@@ -40,7 +40,7 @@ impl Handle for Opaque {
     }
 }
 
-/// Handles that every MPI has.
+/// Handles and numbers that every MPI has.
 #[derive(Clone, Copy)]
 pub struct Constants<H> {
     pub world: H,
@@ -49,7 +49,12 @@ pub struct Constants<H> {
     pub uint64: H,
     pub max: H,
     pub errors_return: H,
+    /// `MPI_THREAD_SINGLE`, `_FUNNELED`, `_SERIALIZED` and `_MULTIPLE`.
+    pub thread_levels: [c_int; 4],
 }
+
+/// The thread levels of MPIs before the standard had an ABI.
+const CONSECUTIVE: [c_int; 4] = [0, 1, 2, 3];
 
 /// Memory for a status of any library, which nothing reads.
 #[repr(C, align(16))]
@@ -113,8 +118,14 @@ functions! {
 }
 
 /// Of the ABI of the MPI 5 standard, §20: handles are pointers with small numbers.
-pub const STANDARD: Constants<usize> =
-    Constants { world: 0x101, byte: 0x247, uint64: 0x259, max: 0x23, errors_return: 0x143 };
+pub const STANDARD: Constants<usize> = Constants {
+    world: 0x101,
+    byte: 0x247,
+    uint64: 0x259,
+    max: 0x23,
+    errors_return: 0x143,
+    thread_levels: [0, 1024, 2048, 4096],
+};
 
 /// Of the MPICH ABI: handles are integers. `MPI_UNSIGNED_LONG` has kept its number in all versions.
 pub const MPICH: Constants<usize> = Constants {
@@ -123,6 +134,7 @@ pub const MPICH: Constants<usize> = Constants {
     uint64: 0x4c00_0808,
     max: 0x5800_0001,
     errors_return: 0x5400_0001,
+    thread_levels: CONSECUTIVE,
 };
 
 /// Of Open MPI: handles are the addresses of its symbols.
@@ -144,6 +156,7 @@ pub fn open_mpi(library: &Library) -> Result<Constants<usize>, libloading::Error
         uint64: address("ompi_mpi_uint64_t")?,
         max: address("ompi_mpi_op_max")?,
         errors_return: address("ompi_mpi_errors_return")?,
+        thread_levels: CONSECUTIVE,
     })
 }
 
@@ -156,6 +169,7 @@ impl Constants<usize> {
             uint64: H::of(self.uint64),
             max: H::of(self.max),
             errors_return: H::of(self.errors_return),
+            thread_levels: self.thread_levels,
         }
     }
 }

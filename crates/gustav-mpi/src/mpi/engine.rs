@@ -15,7 +15,7 @@ use crate::communicator::Tag;
 /// How long a launcher takes to forward what a rank prints, with a margin.
 const PASSED_ON: Duration = Duration::from_millis(300);
 
-/// How many threads may call MPI, as its standard numbers it.
+/// How many threads may call MPI.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ThreadLevel {
     /// The process has one thread.
@@ -29,13 +29,10 @@ pub enum ThreadLevel {
 }
 
 impl ThreadLevel {
-    fn of(level: c_int) -> Self {
-        match level {
-            i32::MIN..=0 => ThreadLevel::Single,
-            1 => ThreadLevel::Funneled,
-            2 => ThreadLevel::Serialized,
-            _ => ThreadLevel::Multiple,
-        }
+    /// The level that an MPI with these numbers of levels means by `level`.
+    fn of(level: c_int, levels: [c_int; 4]) -> Self {
+        let granted = levels.iter().rposition(|least| *least <= level).unwrap_or(0);
+        [Self::Single, Self::Funneled, Self::Serialized, Self::Multiple][granted]
     }
 }
 
@@ -211,10 +208,10 @@ impl<H: Handle> Engine for Calls<H> {
     }
 
     fn initialize(&self) -> Result<(), String> {
-        const MULTIPLE: c_int = 3;
+        let [.., multiple] = self.constants.thread_levels;
         let null = std::ptr::null_mut();
         // SAFETY: no arguments of the program are passed, which the standard allows.
-        self.number(|n| unsafe { (self.functions.init_thread)(null, null.cast(), MULTIPLE, n) })
+        self.number(|n| unsafe { (self.functions.init_thread)(null, null.cast(), multiple, n) })
             .map(drop)
     }
 
@@ -225,7 +222,8 @@ impl<H: Handle> Engine for Calls<H> {
 
     fn thread_level(&self) -> Result<ThreadLevel, String> {
         // SAFETY: MPI is initialised, as callers see to.
-        self.number(|n| unsafe { (self.functions.query_thread)(n) }).map(ThreadLevel::of)
+        let level = self.number(|n| unsafe { (self.functions.query_thread)(n) })?;
+        Ok(ThreadLevel::of(level, self.constants.thread_levels))
     }
 
     fn is_main_thread(&self) -> Result<bool, String> {
@@ -401,5 +399,23 @@ impl<H: Handle> Engine for Calls<H> {
         *self.requests() = list;
         let done = done?;
         usize::try_from(done).map_err(|_| "none of the requests is under way".into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn thread_levels_are_those_of_the_abi() {
+        use ThreadLevel::{Funneled, Multiple, Serialized, Single};
+        let of = |levels, numbers: [c_int; 4]| numbers.map(|n| ThreadLevel::of(n, levels));
+        let all = [Single, Funneled, Serialized, Multiple];
+        assert_eq!(of(abi::MPICH.thread_levels, [0, 1, 2, 3]), all);
+        assert_eq!(of(abi::STANDARD.thread_levels, [0, 1024, 2048, 4096]), all);
+        assert_eq!(
+            of(abi::STANDARD.thread_levels, [-1, 3, 2047, 5000]),
+            [Single, Single, Funneled, Multiple]
+        );
     }
 }

@@ -84,6 +84,11 @@ impl Mpi {
         self.shared.level
     }
 
+    /// Whether gustav initialised it, and finalises it.
+    pub fn is_ours(&self) -> bool {
+        self.shared.ours
+    }
+
     /// All ranks of the job. Collective. No other thread is in MPI meanwhile, nor during calls on the ranks, unless the
     /// thread level is [`ThreadLevel::Multiple`].
     ///
@@ -143,16 +148,21 @@ impl Shared {
     fn new() -> Result<Self> {
         let no_mpi = |reason: String| Error::NoMpi { reason };
         // Of several the one that the program has initialised.
-        let mut loaded = Vec::new();
+        let (mut loaded, mut unusable) = (Vec::new(), None);
         for found in search::loaded() {
-            let engine = engine::engine(found)?;
-            let initialized = engine.initialized().map_err(no_mpi)?;
-            loaded.push((!initialized, engine));
+            let asked = engine::engine(found)
+                .and_then(|engine| Ok((!engine.initialized().map_err(no_mpi)?, engine)));
+            match asked {
+                Ok(engine) => loaded.push(engine),
+                Err(e) => unusable = Some(e),
+            }
         }
         loaded.sort_by_key(|(not_initialized, _)| *not_initialized);
-        let engine = match loaded.into_iter().next() {
-            Some((_, engine)) => engine,
-            None => engine::engine(search::load()?)?,
+        let engine = match (loaded.into_iter().next(), unusable) {
+            (Some((_, engine)), _) => engine,
+            // Another one beside the one that the program uses would not know of its ranks.
+            (None, Some(e)) => return Err(e),
+            (None, None) => engine::engine(search::load()?)?,
         };
         let version = engine.version().map_err(no_mpi)?;
         if engine.finalized().map_err(no_mpi)? {

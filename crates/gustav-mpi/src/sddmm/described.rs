@@ -48,7 +48,7 @@ impl Described {
         let number = ranks.next_plan();
         let (dtype, index_type, offset_type) = (T::DTYPE, I::TYPE, O::TYPE);
         let problem = Problem { dtype, output: dtype, index_type, offset_type, ..problem.clone() };
-        let checked = supports(&problem).and_then(|()| {
+        let checked = supports(&problem, ranks.size()).and_then(|()| {
             problem.check_a(pattern.nrows(), pattern.ncols(), pattern.nnz())?;
             match (problem.operation, problem.semiring) {
                 (Operation::Sddmm, Semiring::PlusTimes) => Ok(()),

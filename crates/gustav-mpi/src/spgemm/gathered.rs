@@ -160,7 +160,7 @@ fn check<I: Index, O: Index>(
     b: &DistPattern<I, O>,
     problem: &Problem,
 ) -> Result<()> {
-    supports(problem)?;
+    supports(problem, a.ranks().size())?;
     if problem.operation != Operation::Spgemm
         || problem.transpose_a
         || problem.output != problem.dtype

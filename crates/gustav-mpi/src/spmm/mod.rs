@@ -226,7 +226,7 @@ impl Described {
         let types = (T::DTYPE, T::DTYPE, index_type, offset_type);
         let (dtype, output, index_type, offset_type) = types;
         let problem = Problem { dtype, output, index_type, offset_type, ..problem.clone() };
-        let checked = supports(&problem).and_then(|()| {
+        let checked = supports(&problem, ranks.size()).and_then(|()| {
             problem.check_a(pattern.nrows(), pattern.ncols(), pattern.nnz())?;
             match problem.operation {
                 Operation::Spmm | Operation::Spmv => Ok(()),

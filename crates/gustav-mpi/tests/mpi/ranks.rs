@@ -281,7 +281,7 @@ fn main() -> ExitCode {
     }
     match ranks.map(|ranks| (run(&role, &ranks), ranks)) {
         Ok((Ok(said), _)) => {
-            println!("{}: {said}", mpi.version());
+            println!("{} ({:?}): {said}", mpi.version(), mpi.thread_level());
             ExitCode::SUCCESS
         }
         Ok((Err(e), ranks)) => {

@@ -177,13 +177,7 @@ impl Model {
     /// The model, if its parts fit one another.
     fn checked(self) -> Result<Self, String> {
         let inputs = self.standardisation.inputs();
-        let all = Inputs::count(&self.candidates);
-        if inputs == 0 || inputs > all || (inputs > Features::COUNT && inputs != all) {
-            return Err(format!(
-                "inputs: expected at most {}, or all {all}, found {inputs}",
-                Features::COUNT
-            ));
-        }
+        check_inputs(inputs, &self.candidates)?;
         self.standardisation.check()?;
         fits("layers", &self.layers, inputs, self.candidates.len())?;
         if !self.times.is_empty() {
@@ -255,6 +249,7 @@ impl TryFrom<File> for Model {
         if f.inputs.is_empty() || !names.starts_with(&f.inputs) {
             return Err(format!("inputs: expected the first of {}", names.join(", ")));
         }
+        check_inputs(f.inputs.len(), &candidates)?;
         for (name, found) in [("mean", f.mean.len()), ("deviation", f.deviation.len())] {
             if found != f.inputs.len() {
                 let inputs = f.inputs.len();
@@ -271,6 +266,15 @@ impl TryFrom<File> for Model {
             times: f.times,
         };
         model.checked()
+    }
+}
+
+/// Checks that a network for `candidates` can read so many inputs: some of the features, or all inputs.
+fn check_inputs(inputs: usize, candidates: &[Candidate]) -> Result<(), String> {
+    let (features, all) = (Features::COUNT, Inputs::count(candidates));
+    match (1..=features).contains(&inputs) || inputs == all {
+        true => Ok(()),
+        false => Err(format!("inputs: expected 1 to {features}, or all {all}, found {inputs}")),
     }
 }
 

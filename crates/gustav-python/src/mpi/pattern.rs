@@ -4,9 +4,9 @@ use gustav::{Index, Pattern as Owned, PatternView};
 use gustav_mpi::DistPattern as Dist;
 use pyo3::prelude::*;
 
-use super::ranks::{Ranks, partition, reported};
+use super::ranks::{Ranks, detached_on, partition, reported};
 use crate::block::Block;
-use crate::error::{Fault, detached};
+use crate::error::Fault;
 use crate::pattern::{AnyRef, Source, with_indices};
 use crate::place::Place;
 
@@ -70,7 +70,7 @@ impl DistPattern {
     ) -> PyResult<Self> {
         let ranks = ranks.get().inner.clone();
         let source = reported(&ranks, Source::of(local, &Place::Host))?;
-        let inner = detached(py, move || {
+        let inner = detached_on(py, &ranks.clone(), move || {
             let local = reported(&ranks, source.pattern().map_err(PyErr::from))?;
             let width = with_indices!(AnyRef, &local, |p| p.view().ncols());
             Ok(match u32::try_from(width) {

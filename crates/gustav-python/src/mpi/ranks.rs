@@ -6,7 +6,7 @@ use gustav::Error;
 use pyo3::exceptions::{PyRuntimeError, PyValueError};
 use pyo3::prelude::*;
 
-use crate::error::{Fault, detached};
+use crate::error::{Fault, catch, detached};
 
 /// The ranks of a program, as one of them sees them.
 #[pyclass(frozen, module = "gustav._gustav")]
@@ -15,6 +15,9 @@ pub struct Ranks {
     /// Whether threads may call them in turn.
     #[pyo3(get)]
     takes_threads: bool,
+    /// Whether gustav has initialised their MPI, and finalises it.
+    #[pyo3(get)]
+    is_ours: bool,
 }
 
 /// What a rank fails with, in words.
@@ -40,7 +43,7 @@ impl Ranks {
     fn world(py: Python<'_>) -> PyResult<Self> {
         detached(py, || {
             let mpi = gustav_mpi::Mpi::init()?;
-            Ok(Ranks { inner: mpi.world()?, takes_threads: takes_threads(&mpi) })
+            Ok(Ranks::of_mpi(&mpi, mpi.world()?))
         })
     }
 
@@ -61,7 +64,7 @@ impl Ranks {
     /// One rank without an MPI.
     #[staticmethod]
     fn alone() -> Self {
-        Ranks { inner: gustav_mpi::Ranks::alone(), takes_threads: true }
+        Ranks { inner: gustav_mpi::Ranks::alone(), takes_threads: true, is_ours: false }
     }
 
     /// Those of a communicator with this handle of `bytes` bytes, of a program that uses the MPI which says this
@@ -88,7 +91,7 @@ impl Ranks {
             // SAFETY: the handle is that of a communicator of mpi4py, whose MPI says the same of itself and has handles
             // of the same size, and which is initialised, as a communicator exists.
             let inner = unsafe { mpi.ranks_of(handle) }?;
-            Ok(Ranks { inner, takes_threads: takes_threads(&mpi) })
+            Ok(Ranks::of_mpi(&mpi, inner))
         })
     }
 
@@ -112,12 +115,12 @@ impl Ranks {
 
     /// The number of this rank's host. Collective.
     fn host(&self, py: Python<'_>) -> PyResult<usize> {
-        detached(py, || Ok(self.inner.hosts()?.numbers()[self.inner.rank()]))
+        detached_on(py, &self.inner, || Ok(self.inner.hosts()?.numbers()[self.inner.rank()]))
     }
 
     /// What every rank gives as `mine`, as far as it fits into a kilobyte. Collective.
     fn gather_text(&self, py: Python<'_>, mine: &str) -> PyResult<Vec<String>> {
-        detached(py, || Ok(self.inner.gather_text(mine)?))
+        detached_on(py, &self.inner, || Ok(self.inner.gather_text(mine)?))
     }
 
     /// Tells the other ranks, at their next collective call, that this one failed.
@@ -128,7 +131,7 @@ impl Ranks {
     /// Raises what another rank fails with, or that it makes another call than `call`. Collective.
     fn check(&self, py: Python<'_>, call: &str) -> PyResult<()> {
         let arguments = vec![("call", call.to_owned())];
-        detached(py, || Ok(self.inner.agree_on(arguments, Ok::<_, Error>(()))?))
+        detached_on(py, &self.inner, || Ok(self.inner.agree_on(arguments, Ok::<_, Error>(()))?))
     }
 
     /// Whether some rank says so; raises what another fails with. Collective.
@@ -136,8 +139,42 @@ impl Ranks {
         if self.inner.size() == 1 {
             return Ok(mine);
         }
-        detached(py, || Ok(self.inner.any(mine)?))
+        detached_on(py, &self.inner, || Ok(self.inner.any(mine)?))
     }
+
+    /// Ends the job with this exit status.
+    fn abort(&self, py: Python<'_>, status: i32) {
+        py.detach(|| self.inner.communicator().abort(status));
+    }
+}
+
+#[cfg(unix)]
+impl Ranks {
+    fn of_mpi(mpi: &gustav_mpi::Mpi, inner: gustav_mpi::Ranks) -> Self {
+        Ranks { inner, takes_threads: takes_threads(mpi), is_ours: mpi.is_ours() }
+    }
+}
+
+/// Runs collective work detached from the interpreter. After a panic nobody knows what other ranks wait for: the job ends.
+///
+/// # Errors
+/// As [`detached`].
+pub fn detached_on<R: Send>(
+    py: Python<'_>,
+    ranks: &gustav_mpi::Ranks,
+    work: impl FnOnce() -> Result<R, Fault> + Send,
+) -> PyResult<R> {
+    detached(py, || {
+        let result = catch(work);
+        if let (Err(Fault::Panic(text)), true) = (&result, ranks.size() > 1) {
+            eprintln!(
+                "rank {}: internal error in gustav, which is a defect of it: {text}",
+                ranks.rank()
+            );
+            ranks.communicator().abort(1);
+        }
+        result
+    })
 }
 
 #[cfg(unix)]

@@ -78,8 +78,9 @@ impl DistSddmmPlan {
             let target = Target::new(py, threads, Communication::RowsOfB.name(), place)?;
             Ok::<_, PyErr>((dtype, target))
         };
-        let (dtype, target) = reported(with_dist!(&pattern, |p| p.ranks()), parsed())?;
-        let plan = with_scalar!(dtype, |T| target.plan(py, |engine| {
+        let ranks = with_dist!(&pattern, |p| p.ranks());
+        let (dtype, target) = reported(ranks, parsed())?;
+        let plan = with_scalar!(dtype, |T| target.plan(py, ranks, |engine| {
             with_dist!(&pattern, |p| {
                 let problem = p.sddmm(depth).problem.calls(calls);
                 let plan: Box<dyn AnyPlan<3>> = match engine {

@@ -101,8 +101,9 @@ impl DistSpgemmPlan {
                 target,
             ))
         };
-        let (dtype, semiring, target) = reported(with_dist!(&a, |p| p.ranks()), parsed())?;
-        let plan = with_scalar!(dtype, |T| target.plan(py, |engine| match (&a, &b) {
+        let ranks = with_dist!(&a, |p| p.ranks());
+        let (dtype, semiring, target) = reported(ranks, parsed())?;
+        let plan = with_scalar!(dtype, |T| target.plan(py, ranks, |engine| match (&a, &b) {
             (AnyDist::Long(a), AnyDist::Long(b)) => {
                 let problem = a.spgemm(b).problem.semiring(semiring);
                 spgemm::<T, _>((a, b), &problem, engine, AnyDist::Long)

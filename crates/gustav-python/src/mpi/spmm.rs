@@ -108,7 +108,7 @@ impl DistSpmmPlan {
         };
         let ranks = with_dist!(&pattern, |p| p.ranks());
         let (dtype, semiring, target, copies) = reported(ranks, parsed())?;
-        let plan = with_scalar!(dtype, |T| target.plan(py, |engine| {
+        let plan = with_scalar!(dtype, |T| target.plan(py, ranks, |engine| {
             with_dist!(&pattern, |p| {
                 let problem = p.spmm(columns).problem.calls(calls).transpose_a(transpose);
                 let problem = problem.semiring(semiring).deterministic(deterministic);

@@ -9,9 +9,9 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use super::pattern::{AnyDist, with_dist};
-use super::ranks::reported;
+use super::ranks::{detached_on, reported};
 use crate::array::Array;
-use crate::error::{Fault, detached, to_python};
+use crate::error::{Fault, to_python};
 use crate::place::{Given, Gpu, OnGpu, Place};
 use crate::scale::Factors;
 use crate::spmm::UNPLANNED;
@@ -62,13 +62,14 @@ impl Target {
         Ok(Target { of, gpu, engine })
     }
 
-    /// Makes a plan, detached from the interpreter.
+    /// Makes a plan on `ranks`, detached from the interpreter.
     pub fn plan<R: Send>(
         &self,
         py: Python<'_>,
+        ranks: &gustav_mpi::Ranks,
         make: impl FnOnce(&Engine) -> Result<R, Fault> + Send,
     ) -> PyResult<R> {
-        detached(py, || {
+        detached_on(py, ranks, || {
             let _kept = match self.gpu {
                 Some(_) => Some(KeptContext::of(self.of.cuda_device()?)),
                 None => None,
@@ -172,7 +173,7 @@ impl<const ARRAYS: usize, R: Send> SharedPlan<ARRAYS, R> {
         };
         let (arrays, factors, place) = reported(&self.ranks, found())?;
         let plan = self.plan.clone();
-        detached(py, move || {
+        detached_on(py, &self.ranks, move || {
             let mut plan = plan.lock().unwrap_or_else(PoisonError::into_inner);
             reported(&self.ranks, place.within(|| plan.execute(&place, arrays, factors)))
         })

@@ -9,7 +9,7 @@ use gustav_core::{
 };
 
 use super::{SpmmPlan, call, rows_of_b, rows_of_c};
-use crate::device::arguments;
+use crate::device::{arguments, supports};
 use crate::exchange::Exchange;
 use crate::local::{DistScalar, add_rows, is_widened, store};
 use crate::positions::Positions;
@@ -104,6 +104,7 @@ impl<T: DistScalar> ReplicatedSpmmPlan<T> {
         let ranks = pattern.ranks();
         let checked = copies
             .map_or(Ok(()), |copies| check::<T>(problem, ranks.size(), copies))
+            .and_then(|()| supports(problem, ranks.size()))
             .and_then(|()| problem.check_a(pattern.nrows(), pattern.ncols(), pattern.nnz()));
         let (dtype, index_type, offset_type) = (T::DTYPE, I::TYPE, O::TYPE);
         let typed = Problem { dtype, index_type, offset_type, ..problem.clone() };
