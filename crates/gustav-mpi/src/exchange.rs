@@ -8,6 +8,7 @@ use gustav_core::{Buffer, Error, Result};
 
 use crate::Ranks;
 use crate::communicator::{Communicator, Request, Tag};
+use crate::volume::Traffic;
 
 /// A message that is sent or received again and again, of a length that is known.
 struct Message {
@@ -143,20 +144,15 @@ impl Exchange {
         })
     }
 
-    /// Bytes and number of all outgoing messages.
-    pub fn outgoing_bytes(&self) -> (u64, u64) {
-        let bytes = self.outgoing.iter().map(|m| m.memory.len() as u64);
-        (bytes.sum(), self.outgoing.len() as u64)
-    }
-
-    /// Bytes of outgoing messages to the ranks that `is` accepts.
-    pub fn bytes_to(&self, is: impl Fn(usize) -> bool) -> u64 {
-        self.outgoing.iter().filter(|m| is(m.peer)).map(|m| m.memory.len() as u64).sum()
-    }
-
-    /// Bytes of all incoming messages.
-    pub fn incoming_bytes(&self) -> u64 {
-        self.incoming.iter().map(|m| m.memory.len() as u64).sum()
+    /// The messages of this rank to and from the ranks that `is` accepts.
+    pub fn traffic(&self, is: impl Fn(usize) -> bool) -> Traffic {
+        let outgoing = self.outgoing.iter().filter(|m| is(m.peer));
+        let incoming = self.incoming.iter().filter(|m| is(m.peer));
+        Traffic {
+            sent_bytes: outgoing.clone().map(|m| m.memory.len() as u64).sum(),
+            received_bytes: incoming.map(|m| m.memory.len() as u64).sum(),
+            sent_messages: outgoing.count() as u64,
+        }
     }
 
     /// An incoming message that is complete, where one is given, and an outgoing one to be written.

@@ -6,7 +6,7 @@ use gustav_core::{Index, Operation, Problem, Result};
 use gustav_plan::Choice;
 
 use crate::volume::Counted;
-use crate::{Communication, Copies, DistPattern, Ordered, Ranks, Volume};
+use crate::{Communication, Copies, DistPattern, Ordered, RankVolume, Ranks, Volume};
 
 /// What is computed, what ranks send, and how work is balanced. Printed, it is a few lines of text.
 #[derive(Clone, Debug, PartialEq)]
@@ -33,31 +33,55 @@ pub struct Explanation {
 /// overlapped.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rates {
-    /// Seconds that a message takes besides its bytes.
+    /// Seconds that a message to another host takes besides its bytes.
     pub latency: f64,
-    /// Bytes that a rank sends, and receives at the same time, in a second.
+    /// Bytes that a rank sends to other hosts, and receives at the same time, in a second.
     pub network: f64,
+    /// Seconds that a message to a rank of the same host takes besides its bytes.
+    pub host_latency: f64,
+    /// Bytes that a rank sends to ranks of the same host, and receives at the same time, in a second.
+    pub host: f64,
     /// Bytes that a rank reads from memory in a second.
     pub memory: f64,
 }
 
 impl Default for Rates {
-    /// 2 µs, the 12.5 GB/s of a network of 100 Gbit/s, and 10 GB/s of memory for a core.
+    /// 2 µs and the 12.5 GB/s of a network of 100 Gbit/s; on a host 0.5 µs, and 5 GB/s, as a core copies into shared memory
+    /// and out of it; 10 GB/s of memory for a core.
     fn default() -> Self {
-        Rates { latency: 2e-6, network: 12.5e9, memory: 1e10 }
+        Rates { latency: 2e-6, network: 12.5e9, host_latency: 0.5e-6, host: 5e9, memory: 1e10 }
     }
 }
 
 impl Display for Rates {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Rates { latency, network, memory } = self;
+        let Rates { latency, network, host_latency, host, memory } = self;
         write!(
             f,
-            "{:.1} µs a message, {:.1} GB/s between ranks and {:.1} GB/s of memory",
+            "{:.1} µs a message and {:.1} GB/s between hosts, {:.1} µs and {:.1} GB/s on one, {:.1} GB/s of memory",
             latency * 1e6,
             network / 1e9,
+            host_latency * 1e6,
+            host / 1e9,
             memory / 1e9
         )
+    }
+}
+
+impl Rates {
+    /// Seconds that the messages of a rank take, and its bytes in the busier direction, one level after the other.
+    pub fn seconds(&self, rank: &RankVolume) -> (f64, f64) {
+        let busier = |sent: u64, received: u64| sent.max(received) as f64;
+        let network = &rank.network;
+        let on_host = rank.sent_messages - network.sent_messages;
+        let messages =
+            network.sent_messages as f64 * self.latency + on_host as f64 * self.host_latency;
+        let between = busier(network.sent_bytes, network.received_bytes);
+        let within = busier(
+            rank.sent_bytes - network.sent_bytes,
+            rank.received_bytes - network.received_bytes,
+        );
+        (messages, between / self.network + within / self.host)
     }
 }
 
@@ -109,8 +133,8 @@ impl Explanation {
         };
         let nonzero = (size_of::<u32>() + value + of_b) as f64;
         let times = self.volume.ranks.iter().map(|rank| {
-            let bytes = rank.sent_bytes.max(rank.received_bytes) as f64;
-            let sending = rank.sent_messages as f64 * rates.latency + bytes / rates.network;
+            let (messages, bytes) = rates.seconds(rank);
+            let sending = messages + bytes;
             (sending, sending + rank.nonzeros as f64 * nonzero / rates.memory)
         });
         let slowest = times.max_by(|a, b| a.1.total_cmp(&b.1));
@@ -143,7 +167,7 @@ impl Display for Explanation {
             )?,
             _ => writeln!(f, "           all to all: {} bytes", volume.oblivious_bytes)?,
         }
-        let (network, direct) = (volume.network_bytes, volume.direct_network_bytes);
+        let (network, direct) = (volume.network_bytes(), volume.direct_network_bytes);
         if network < direct {
             writeln!(
                 f,

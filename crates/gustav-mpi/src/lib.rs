@@ -45,4 +45,4 @@ pub use sddmm::{GpuSddmmCall, GpuSddmmPlan, SddmmPlan};
 pub use spgemm::{DistDeviceCsr, GpuSpgemmPlan, SpgemmPlan};
 pub use spmm::{Copies, CopiesCandidate, GpuSpmmPlan, Replicated, ReplicatedSpmmPlan, SpmmPlan};
 pub use spmv::SpmvPlan;
-pub use volume::{Communication, ProductShape, RankVolume, Volume};
+pub use volume::{Communication, ProductShape, RankVolume, Traffic, Volume};

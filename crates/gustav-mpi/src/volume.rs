@@ -154,6 +154,27 @@ pub struct RankVolume {
     pub sent_messages: u64,
     /// Nonzeros that it multiplies.
     pub nonzeros: u64,
+    /// What of it goes from one host to another.
+    pub network: Traffic,
+}
+
+/// Messages of one rank, in one execution.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Traffic {
+    /// Bytes that it sends.
+    pub sent_bytes: u64,
+    /// Bytes that it receives.
+    pub received_bytes: u64,
+    /// Messages that it sends, before long ones are split.
+    pub sent_messages: u64,
+}
+
+impl Traffic {
+    fn add(&mut self, other: &Traffic) {
+        self.sent_bytes += other.sent_bytes;
+        self.received_bytes += other.received_bytes;
+        self.sent_messages += other.sent_messages;
+    }
 }
 
 /// What all ranks do in one execution.
@@ -167,9 +188,7 @@ pub struct Volume {
     pub partial_rows_bytes: u64,
     /// Bytes in all if every rank sent all its rows of B to all others.
     pub oblivious_bytes: u64,
-    /// Bytes that go from one host to another.
-    pub network_bytes: u64,
-    /// These if every rank got each row of B from the rank that has it.
+    /// Bytes that go from one host to another if every rank got each row of B from the rank that has it.
     pub direct_network_bytes: u64,
 }
 
@@ -187,8 +206,22 @@ impl Volume {
         columns: &Partition,
         shape: ProductShape,
     ) -> Result<Self> {
+        Self::on_hosts(pattern, rows, columns, &Hosts::apart(rows.ranks()), shape)
+    }
+
+    /// The same for ranks that share hosts.
+    ///
+    /// # Errors
+    /// As [`Volume::of`].
+    pub fn on_hosts<I: Index, O: Index>(
+        pattern: &PatternView<'_, I, O>,
+        rows: &Partition,
+        columns: &Partition,
+        hosts: &Hosts,
+        shape: ProductShape,
+    ) -> Result<Self> {
         check_shape((pattern.nrows(), pattern.ncols()), (rows.rows(), columns.rows()))?;
-        Tally::count(rows, columns, &Hosts::apart(rows.ranks()), shape, |rank, choose| {
+        Tally::count(rows, columns, hosts, shape, |rank, choose| {
             blocks::count(pattern, rows.range(rank), columns, rank, choose)
         })
     }
@@ -219,14 +252,19 @@ impl Volume {
             mine.sent_bytes += other.sent_bytes;
             mine.received_bytes += other.received_bytes;
             mine.sent_messages += other.sent_messages;
+            mine.network.add(&other.network);
         }
-        self.network_bytes += other.network_bytes;
-        self.direct_network_bytes += other.network_bytes;
+        self.direct_network_bytes += other.network_bytes();
     }
 
     /// Bytes sent by all ranks.
     pub fn bytes(&self) -> u64 {
         self.ranks.iter().map(|r| r.sent_bytes).sum()
+    }
+
+    /// Bytes that go from one host to another.
+    pub fn network_bytes(&self) -> u64 {
+        self.ranks.iter().map(|r| r.network.sent_bytes).sum()
     }
 
     /// Messages sent by all ranks.
@@ -311,8 +349,9 @@ impl<'t> Tally<'t> {
             }
         }
         let Tally { mut volume, operands, forwarded, .. } = tally;
-        let messages = operands.iter().chain(&forwarded);
-        messages.for_each(|[from, _]| volume.ranks[*from].sent_messages += 1);
+        for [from, to] in operands.into_iter().chain(forwarded) {
+            count_message(&mut volume, hosts, from, to);
+        }
         let of_b = if shape.transpose_a { rows } else { columns };
         volume.oblivious_bytes = oblivious(of_b, &shape);
         Ok(volume)
@@ -322,7 +361,8 @@ impl<'t> Tally<'t> {
         self.volume.ranks[from].sent_bytes += bytes;
         self.volume.ranks[to].received_bytes += bytes;
         if self.hosts.differ(from, to) {
-            self.volume.network_bytes += bytes;
+            self.volume.ranks[from].network.sent_bytes += bytes;
+            self.volume.ranks[to].network.received_bytes += bytes;
         }
     }
 
@@ -349,7 +389,9 @@ impl<'t> Tally<'t> {
         let bytes = self.shape.bytes(here, there, counts.nonzeros_there);
         for (from, to, bytes) in [(peer, rank, bytes.from_columns), (rank, peer, bytes.from_rows)] {
             self.send(from, to, bytes.partial);
-            self.volume.ranks[from].sent_messages += u64::from(bytes.partial > 0);
+            if bytes.partial > 0 {
+                count_message(&mut self.volume, self.hosts, from, to);
+            }
             self.send_operands(from, to, bytes.operands);
         }
     }
@@ -372,12 +414,19 @@ impl<'t> Tally<'t> {
             return;
         }
         self.send(from, through, relay.rows.len() as u64 * row);
-        self.volume.ranks[from].sent_messages += 1;
+        count_message(&mut self.volume, self.hosts, from, through);
         for (to, rows) in relay.requested.iter().filter(|(to, _)| *to != through) {
             self.send(through, *to, rows.len() as u64 * row);
             self.forwarded.insert([through, *to]);
         }
     }
+}
+
+/// Counts a message from one rank to another.
+fn count_message(volume: &mut Volume, hosts: &Hosts, from: usize, to: usize) {
+    let sender = &mut volume.ranks[from];
+    sender.sent_messages += 1;
+    sender.network.sent_messages += u64::from(hosts.differ(from, to));
 }
 
 /// Largest ÷ mean.
@@ -416,7 +465,7 @@ pub(crate) struct Counted {
     pub nonzeros: u64,
     pub rows_of_b_bytes: u64,
     pub partial_rows_bytes: u64,
-    pub network_bytes: u64,
+    pub network: Traffic,
     pub direct_network_bytes: u64,
 }
 
@@ -434,9 +483,10 @@ impl Counted {
 
     /// Adds the messages of `exchange`, which `rank` sends and receives.
     pub fn add_messages(&mut self, exchange: &Exchange, rank: usize, hosts: &Hosts) {
-        (self.sent_bytes, self.sent_messages) = exchange.outgoing_bytes();
-        self.received_bytes = exchange.incoming_bytes();
-        self.network_bytes = exchange.bytes_to(|peer| hosts.differ(rank, peer));
+        let Traffic { sent_bytes, received_bytes, sent_messages } = exchange.traffic(|_| true);
+        (self.sent_bytes, self.sent_messages) = (sent_bytes, sent_messages);
+        self.received_bytes = received_bytes;
+        self.network = exchange.traffic(|peer| hosts.differ(rank, peer));
     }
 }
 
@@ -447,28 +497,30 @@ impl Volume {
     /// As all calls of a [`Communicator`](crate::Communicator).
     pub(crate) fn gather(ranks: &Ranks, mine: Counted, oblivious_bytes: u64) -> Result<Self> {
         let Counted { sent_bytes, received_bytes, sent_messages, nonzeros, .. } = mine;
-        let sums = [
-            mine.rows_of_b_bytes,
-            mine.partial_rows_bytes,
-            mine.network_bytes,
-            mine.direct_network_bytes,
-        ];
-        let numbers = [sent_bytes, received_bytes, sent_messages, nonzeros];
+        let sums = [mine.rows_of_b_bytes, mine.partial_rows_bytes, mine.direct_network_bytes];
+        let Traffic { sent_bytes: sent, received_bytes: received, sent_messages: messages } =
+            mine.network;
+        let numbers =
+            [sent_bytes, received_bytes, sent_messages, nonzeros, sent, received, messages];
         let numbers = gather_numbers(ranks, numbers.map(|n| n as usize))?;
         let sums = gather_numbers(ranks, sums.map(|n| n as usize))?;
         let sum = |k: usize| sums.iter().map(|n| n[k] as u64).sum();
-        let of_rank = |n: &[usize; 4]| RankVolume {
+        let of_rank = |n: &[usize; 7]| RankVolume {
             sent_bytes: n[0] as u64,
             received_bytes: n[1] as u64,
             sent_messages: n[2] as u64,
             nonzeros: n[3] as u64,
+            network: Traffic {
+                sent_bytes: n[4] as u64,
+                received_bytes: n[5] as u64,
+                sent_messages: n[6] as u64,
+            },
         };
         Ok(Volume {
             ranks: numbers.iter().map(of_rank).collect(),
             rows_of_b_bytes: sum(0),
             partial_rows_bytes: sum(1),
-            network_bytes: sum(2),
-            direct_network_bytes: sum(3),
+            direct_network_bytes: sum(2),
             oblivious_bytes,
         })
     }

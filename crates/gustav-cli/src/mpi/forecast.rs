@@ -5,7 +5,9 @@ use std::fmt::Write;
 use std::ops::Range;
 
 use gustav::{Csr, DType, Index, Operation, PatternRef, Scalar, SpmmRequest};
-use gustav_mpi::{Communication, Partition, ProductShape, RankVolume, Rates, Volume};
+use gustav_mpi::{
+    Communication, Hosts, Partition, ProductShape, RankVolume, Rates, Traffic, Volume,
+};
 use serde::Serialize;
 
 use super::Ranked;
@@ -33,12 +35,21 @@ pub struct Ranks {
         conflicts_with = "measure"
     )]
     pub mpi_ranks: Vec<usize>,
-    /// Seconds that a message takes besides its bytes, for the model of --mpi-ranks
+    /// Consecutive ranks of a host, for --mpi-ranks
+    #[arg(long, value_name = "N", default_value_t = 1, requires = "mpi_ranks")]
+    pub ranks_per_host: usize,
+    /// Seconds that a message to another host takes besides its bytes, for the model of --mpi-ranks
     #[arg(long, value_name = "SECONDS", default_value_t = Rates::default().latency, requires = "mpi_ranks")]
     pub latency: f64,
-    /// Bytes a second that a rank sends while it receives as many, for the model of --mpi-ranks
+    /// Bytes a second that a rank sends to other hosts while it receives as many, for the model of --mpi-ranks
     #[arg(long, value_name = "NUMBER", default_value_t = Rates::default().network, requires = "mpi_ranks")]
     pub bandwidth: f64,
+    /// Seconds that a message to a rank of the same host takes besides its bytes, for the model of --mpi-ranks
+    #[arg(long, value_name = "SECONDS", default_value_t = Rates::default().host_latency, requires = "mpi_ranks")]
+    pub host_latency: f64,
+    /// Bytes a second that a rank sends to ranks of the same host while it receives as many, for the model of --mpi-ranks
+    #[arg(long, value_name = "NUMBER", default_value_t = Rates::default().host, requires = "mpi_ranks")]
+    pub host_bandwidth: f64,
     /// Nonzeros times columns that a rank multiplies in a second, for the model of --mpi-ranks
     /// (measured on this machine, with --threads threads, unless given)
     #[arg(long, value_name = "NUMBER", requires = "mpi_ranks")]
@@ -85,8 +96,11 @@ struct Report {
 /// The model of the time.
 #[derive(Clone, Serialize)]
 struct Model {
+    ranks_per_host: usize,
     latency_s: f64,
     bandwidth: f64,
+    host_latency_s: f64,
+    host_bandwidth: f64,
     rate: f64,
     threads: usize,
     assumptions: [&'static str; 6],
@@ -95,10 +109,10 @@ struct Model {
 const ASSUMPTIONS: [&str; 6] = [
     "every rank multiplies at the rate of this machine on the whole matrix, whatever its block looks like: no gain from \
      caches that hold a smaller part of B, no loss from short rows",
-    "every message costs the latency, one after another, and bytes cost the bandwidth of one rank in its busier \
-     direction: no contention in the network, ranks of one host are treated as others",
+    "every message costs the latency of its level, one after another, and bytes of a level cost its bandwidth of one rank in \
+     its busier direction: no contention in the network, which the ranks of a host do not share, nor in a host's memory",
     "packing and unpacking are free, as is the processor's part in sending",
-    "the agreement before every execution costs the latency times the binary logarithm of the number of ranks",
+    "the agreement before every execution costs the latency between hosts times the binary logarithm of the number of ranks",
     "execute_ms adds communication to computation on every rank and takes the slowest; overlapped_ms hides the smaller of \
      both: the truth is between them, as a rank multiplies its own block while messages travel",
     "efficiency is the time of one rank ÷ number of ranks ÷ execute_ms, where one rank is taken to hold everything",
@@ -111,6 +125,7 @@ struct Line {
     communication: String,
     replication: usize,
     bytes: u64,
+    network_bytes: u64,
     messages: u64,
     most_sent_bytes: u64,
     most_received_bytes: u64,
@@ -125,13 +140,24 @@ struct Line {
 }
 
 impl Model {
+    fn rates(&self) -> Rates {
+        Rates {
+            latency: self.latency_s,
+            network: self.bandwidth,
+            host_latency: self.host_latency_s,
+            host: self.host_bandwidth,
+            ..Rates::default()
+        }
+    }
+
     /// The line of a product whose ranks do what `volume` says, with so many messages sent by the
     /// busiest rank.
     fn line(&self, what: (usize, String, usize), volume: &Volume, columns: usize) -> Line {
         let (ranks, communication, replication) = what;
         let compute = |r: &RankVolume| r.nonzeros as f64 * columns as f64 / self.rate;
-        let bytes = |r: &RankVolume| r.sent_bytes.max(r.received_bytes) as f64 / self.bandwidth;
-        let waiting = |r: &RankVolume| r.sent_messages as f64 * self.latency_s;
+        let rates = self.rates();
+        let bytes = |r: &RankVolume| rates.seconds(r).1;
+        let waiting = |r: &RankVolume| rates.seconds(r).0;
         let most =
             |of: &dyn Fn(&RankVolume) -> f64| volume.ranks.iter().map(of).fold(0.0, f64::max);
         let agreement = (ranks as f64).log2().ceil() * self.latency_s;
@@ -151,6 +177,7 @@ impl Model {
             communication,
             replication,
             bytes: volume.bytes(),
+            network_bytes: volume.network_bytes(),
             messages: volume.messages(),
             most_sent_bytes: volume.ranks.iter().map(|r| r.sent_bytes).max().unwrap_or(0),
             most_received_bytes: volume.ranks.iter().map(|r| r.received_bytes).max().unwrap_or(0),
@@ -172,24 +199,33 @@ impl Model {
 /// # Errors
 /// For numbers that are not positive, files that cannot be read, and lack of memory.
 pub fn forecast(args: &Forecast<'_>) -> Result {
-    let Ranks { mpi_ranks, latency, bandwidth, rate } = args.ranks;
+    let Ranks { mpi_ranks, ranks_per_host, latency, bandwidth, host_latency, host_bandwidth, rate } =
+        args.ranks;
+    at_least_one("ranks-per-host", *ranks_per_host as u64)?;
     mpi_ranks.iter().try_for_each(|count| at_least_one("mpi-ranks", *count as u64))?;
     if let Some(many) = mpi_ranks.iter().find(|count| **count > MOST_RANKS) {
         return Err(Failure::Request(format!(
             "mpi-ranks: {many} is not valid, expected at most {MOST_RANKS}, as what every two ranks send is counted"
         )));
     }
-    for (name, value) in [("bandwidth", *bandwidth), ("rate", rate.unwrap_or(1.0))] {
+    let positive = [
+        ("bandwidth", *bandwidth),
+        ("host-bandwidth", *host_bandwidth),
+        ("rate", rate.unwrap_or(1.0)),
+    ];
+    for (name, value) in positive {
         if value.is_nan() || value <= 0.0 {
             return Err(Failure::Request(format!(
                 "{name}: {value} is not valid, expected more than 0"
             )));
         }
     }
-    if latency.is_nan() || *latency < 0.0 {
-        return Err(Failure::Request(format!(
-            "latency: {latency} is not valid, expected at least 0"
-        )));
+    for (name, value) in [("latency", *latency), ("host-latency", *host_latency)] {
+        if value.is_nan() || value < 0.0 {
+            return Err(Failure::Request(format!(
+                "{name}: {value} is not valid, expected at least 0"
+            )));
+        }
     }
     if args.operation == Operation::Spgemm {
         return Err(Failure::Request(
@@ -214,8 +250,11 @@ fn counted<T: gustav::CpuScalar, I: Index, O: Index>(args: &Forecast<'_>) -> Res
         None => measured_rate(args, &device, &a)?,
     };
     let model = Model {
+        ranks_per_host: args.ranks.ranks_per_host,
         latency_s: args.ranks.latency,
         bandwidth: args.ranks.bandwidth,
+        host_latency_s: args.ranks.host_latency,
+        host_bandwidth: args.ranks.host_bandwidth,
         rate,
         threads: device.threads().count(),
         assumptions: ASSUMPTIONS,
@@ -284,9 +323,11 @@ fn on_ranks<T: Scalar, I: Index, O: Index>(
             vec![Communication::RowsOfB, Communication::PartialRowsOfC, Communication::Cheapest]
         }
     };
+    let per_host = args.ranks.ranks_per_host;
+    let hosts = Hosts::of_consecutive(ranks, per_host);
     let mut volumes = Vec::new();
     for scheme in schemes {
-        volumes.push((scheme, Volume::of(&pattern, &rows, &columns, shape(scheme))?));
+        volumes.push((scheme, Volume::on_hosts(&pattern, &rows, &columns, &hosts, shape(scheme))?));
     }
     let (of_b, of_c) = match args.choice.transpose {
         false => (&columns, &rows),
@@ -295,12 +336,13 @@ fn on_ranks<T: Scalar, I: Index, O: Index>(
     let nonzeros = nonzeros_of_ranks(&pattern, &rows);
     let row = args.columns * T::DTYPE.bytes();
     let mut lines = Vec::new();
-    let all = all_gather(of_b, &nonzeros, row as u64);
+    let all = all_gather(of_b, &nonzeros, row as u64, per_host);
     lines.push(model.line((ranks, "all of B to all".into(), 1), &all, args.columns));
     let row_of_c = args.columns * T::DTYPE.bytes().max(4);
     let layers = (2..=ranks).take_while(|c| c * c <= ranks).filter(|c| ranks.is_multiple_of(c * c));
-    let replicated =
-        layers.map(|c| (c, replicated(of_b, of_c, &nonzeros, (row as u64, row_of_c as u64), c)));
+    let replicated = layers.map(|c| {
+        (c, replicated(of_b, of_c, &nonzeros, (row as u64, row_of_c as u64), c, per_host))
+    });
     if let Some((c, best)) = replicated.min_by_key(|(_, volume)| volume.bytes()) {
         lines.push(model.line((ranks, format!("1.5D, {c} copies"), c), &best, args.columns));
     }
@@ -318,14 +360,38 @@ fn nonzeros_of_ranks<I: Index, O: Index>(
     (0..rows.ranks()).map(|q| end(rows.range(q).end) - end(rows.range(q).start)).collect()
 }
 
+/// A rank with these messages, of which those of `on_host` stay on its host.
+fn of_traffic(all: Traffic, on_host: Traffic, nonzeros: u64) -> RankVolume {
+    let Traffic { sent_bytes, received_bytes, sent_messages } = all;
+    let network = Traffic {
+        sent_bytes: sent_bytes - on_host.sent_bytes,
+        received_bytes: received_bytes - on_host.received_bytes,
+        sent_messages: sent_messages - on_host.sent_messages,
+    };
+    RankVolume { sent_bytes, received_bytes, sent_messages, nonzeros, network }
+}
+
+/// The ranks on the host of rank `q`, of which each has so many.
+fn of_host(q: usize, per_host: usize, ranks: usize) -> Range<usize> {
+    let first = q - q % per_host;
+    first..first.saturating_add(per_host).min(ranks)
+}
+
 /// Every rank sends its rows of B to all others.
-fn all_gather(of_b: &Partition, nonzeros: &[u64], row: u64) -> Volume {
+fn all_gather(of_b: &Partition, nonzeros: &[u64], row: u64, per_host: usize) -> Volume {
     let ranks = nonzeros.len();
-    let of_rank = |q: usize| RankVolume {
-        sent_bytes: of_b.count(q) as u64 * row * (ranks as u64 - 1),
-        received_bytes: (of_b.rows() - of_b.count(q)) as u64 * row,
-        sent_messages: ranks as u64 - 1,
-        nonzeros: nonzeros[q],
+    let of_rank = |q: usize| {
+        // Among the ranks of a range, of which it is one.
+        let among = |others: Range<usize>| {
+            let messages = others.len() as u64 - 1;
+            let rows = of_b.offsets()[others.end] - of_b.offsets()[others.start];
+            Traffic {
+                sent_bytes: of_b.count(q) as u64 * row * messages,
+                received_bytes: (rows - of_b.count(q)) as u64 * row,
+                sent_messages: messages,
+            }
+        };
+        of_traffic(among(0..ranks), among(of_host(q, per_host, ranks)), nonzeros[q])
     };
     Volume { ranks: (0..ranks).map(of_rank).collect(), ..Volume::default() }
 }
@@ -339,30 +405,42 @@ fn replicated(
     nonzeros: &[u64],
     (row_of_b, row_of_c): (u64, u64),
     copies: usize,
+    per_host: usize,
 ) -> Volume {
     let ranks = nonzeros.len();
     let blocks = ranks / copies;
-    let of_blocks = |p: &Partition, blocks: Range<usize>| {
-        (p.offsets()[blocks.end * copies] - p.offsets()[blocks.start * copies]) as u64
+    let of_block = |p: &Partition, block: usize| {
+        (p.offsets()[(block + 1) * copies] - p.offsets()[block * copies]) as u64
     };
-    let of_block = |p: &Partition, block: usize| of_blocks(p, block..block + 1);
     let stages = blocks / copies;
     let of_rank = |q: usize| {
         let (block, copy) = (q / copies, q % copies);
         let mine = copy * stages..(copy + 1) * stages;
         // The copy whose part has the block sends it to the other blocks' copies of that part.
         let sends = mine.contains(&block);
-        let own = if sends { of_block(of_b, block) } else { 0 };
-        let received = (of_blocks(of_b, mine) - own) * row_of_b;
-        let sent = if sends { of_block(of_b, block) * row_of_b * (blocks as u64 - 1) } else { 0 };
-        let sums = 2 * (copies as u64 - 1) * of_block(of_c, block) * row_of_c / copies as u64;
+        let rounds = 2 * (copies as u64 - 1);
+        let sums = rounds * of_block(of_c, block) * row_of_c / copies as u64;
+        // Sums go round the copies of a block.
+        let [next, previous] = [1, copies - 1].map(|step| block * copies + (copy + step) % copies);
+        // Among the ranks of a range, of which it is one.
+        let among = |others: Range<usize>| {
+            let first = others.start + (copy + copies - others.start % copies) % copies;
+            let same_copy = (first..others.end).step_by(copies).map(|other| other / copies);
+            let (mut receivers, mut received) = (0, 0);
+            for other in same_copy.filter(|other| *other != block) {
+                receivers += u64::from(sends);
+                received += if mine.contains(&other) { of_block(of_b, other) } else { 0 };
+            }
+            let is_there = |rank: usize| u64::from(others.contains(&rank));
+            Traffic {
+                sent_bytes: receivers * of_block(of_b, block) * row_of_b + is_there(next) * sums,
+                received_bytes: received * row_of_b + is_there(previous) * sums,
+                sent_messages: receivers + is_there(next) * rounds,
+            }
+        };
         let work: u64 = nonzeros[block * copies..(block + 1) * copies].iter().sum();
-        RankVolume {
-            sent_bytes: sent + sums,
-            received_bytes: received + sums,
-            sent_messages: if sends { blocks as u64 - 1 } else { 0 } + 2 * (copies as u64 - 1),
-            nonzeros: work / copies as u64,
-        }
+        let on_host = among(of_host(q, per_host, ranks));
+        of_traffic(among(0..ranks), on_host, work / copies as u64)
     };
     Volume { ranks: (0..ranks).map(of_rank).collect(), ..Volume::default() }
 }
@@ -375,9 +453,16 @@ fn text(report: &Report) -> String {
     let _ = writeln!(t, "A          {file}: {rows} x {cols}, {nnz} nonzeros");
     let _ = writeln!(
         t,
-        "model      {:.3e} s a message, {:.3e} bytes/s and {:.3e} nonzeros·columns/s a rank ({} threads)",
+        "model      {:.3e} s a message and {:.3e} bytes/s between hosts, {:.3e} nonzeros·columns/s a rank ({} threads)",
         model.latency_s, model.bandwidth, model.rate, model.threads
     );
+    if model.ranks_per_host > 1 {
+        let _ = writeln!(
+            t,
+            "hosts      {} ranks each, on one {:.3e} s a message and {:.3e} bytes/s",
+            model.ranks_per_host, model.host_latency_s, model.host_bandwidth
+        );
+    }
     let _ = writeln!(
         t,
         "\n{:>6} {:<18}{:>16}{:>10}{:>15}{:>9}{:>9}{:>12}{:>7}  limit",

@@ -233,8 +233,33 @@ fn ranks_that_are_not_run_are_counted() {
     let nonzeros = report["nnz"].as_f64().expect("a number");
     assert_eq!(one["execute_ms"].as_f64(), Some(nonzeros * 8.0 / 1e9 * 1e3));
     assert_eq!((&one["efficiency"], &one["limit"]), (&1.0.into(), &"nothing".into()));
+    // With a host for two ranks or four, less goes between hosts, for which a message is free here.
+    for (per_host, ranks, sent, network) in [
+        (1, 16, "all of B to all", 300 * 64 * 15),
+        (4, 16, "all of B to all", 300 * 64 * 12),
+        (4, 4, "all of B to all", 0),
+        (2, 4, "1.5D, 2 copies", 300 * 64),
+        (4, 4, "cheapest", 0),
+    ] {
+        let hosts = "--rate 1e9 --latency 0 --host-latency 0 --host-bandwidth 1e9 --bandwidth 1e8";
+        let report = folder.json(&format!("{line} {hosts} --ranks-per-host {per_host} --json"));
+        let forecasts = report["forecasts"].as_array().expect("lines");
+        let is = |f: &&Value| f["ranks"] == ranks && f["communication"] == sent;
+        let found = forecasts.iter().find(is).expect("a forecast");
+        assert_eq!(found["network_bytes"], network, "{per_host} {ranks} {sent}");
+        assert_eq!(found["bytes"], of(ranks, sent)["bytes"], "{per_host} {ranks} {sent}");
+        // The busiest rank's bytes of both levels, each at its rate.
+        if (ranks, sent) == (4, "all of B to all") {
+            let most = found["most_sent_bytes"].as_f64().expect("a number");
+            let communicate = found["communicate_ms"].as_f64().expect("a number");
+            assert!((communicate - most.max(225.0 * 64.0) / 1e9 * 1e3).abs() < 1e-9, "{found}");
+        }
+    }
     for (line, words) in [
         ("plan gen:grid5:9x9 --columns 4 --mpi-ranks 4,0", "at least 1"),
+        ("plan gen:grid5:9x9 --columns 4 --mpi-ranks 4 --ranks-per-host 0", "at least 1"),
+        ("plan gen:grid5:9x9 --columns 4 --mpi-ranks 4 --host-bandwidth 0", "more than 0"),
+        ("plan gen:grid5:9x9 --columns 4 --mpi-ranks 4 --host-latency=-1", "at least 0"),
         ("plan gen:grid5:9x9 --columns 4 --mpi-ranks 1000000000000", "at most 65536"),
         ("plan gen:grid5:9x9 --operation spgemm --mpi-ranks 4", "--mpi --operation spgemm"),
         ("plan gen:grid5:9x9 --columns 4 --mpi-ranks 4 --bandwidth 0", "more than 0"),

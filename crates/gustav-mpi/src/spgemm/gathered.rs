@@ -142,7 +142,7 @@ impl<I: Index> Gathered<I> {
         let mut counted = Counted { nonzeros, ..Counted::default() };
         counted.add_messages(&self.exchange, ranks.rank(), ranks.hosts()?);
         counted.rows_of_b_bytes = counted.sent_bytes;
-        counted.direct_network_bytes = counted.network_bytes;
+        counted.direct_network_bytes = counted.network.sent_bytes;
         Ok(counted)
     }
 }
