@@ -146,7 +146,7 @@ def spgemm(a: DistCsr, b: DistCsr, *, alpha: float | None = None, semiring: str 
     """``alpha * a @ b`` over ranks, rows of `b` being where `a` has its columns. Collective.
 
     A rank whose values of `a` are on a GPU computes there; those of `b` are on the same. The plan is cached until `a` is
-    multiplied with another pattern: plans of :func:`plan_spgemm` are kept as long as the program likes.
+    multiplied with another pattern: a plan of :func:`plan_spgemm` lives until the program drops it.
 
     Returns
     -------
