@@ -52,7 +52,9 @@ def sweep(suite):
     """The matrices without zeros of a suite: descriptions, rows, row lengths."""
     with open(suite, "rb") as file:
         sources = tomllib.load(file)["matrices"]
-    for text in dict.fromkeys(s.get("generate", "") for s in sources):
+    listed = [s.get("generate", []) for s in sources]
+    texts = [text for g in listed for text in ([g] if isinstance(g, str) else g)]
+    for text in dict.fromkeys(texts):
         found = re.fullmatch(r"uniform:(\d+)x(\d+),(\d+)", text)
         if found and found.group(2) == found.group(3):
             yield text, int(found.group(1)), int(found.group(2))

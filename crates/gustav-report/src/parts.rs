@@ -26,7 +26,7 @@ const PARTS: [Plan; 8] = [
     ),
     (
         "Yang, Bulu\u{e7}, Owens 2018: SpMM",
-        &["row-length-rule"],
+        &["row-length-rule", "vendor-functions"],
         &[
             "Occupancy, warp efficiency and instructions per cycle",
             "Aspect-ratio sweep",
@@ -48,7 +48,7 @@ const PARTS: [Plan; 8] = [
     ),
     (
         "Row permutations for SpMM",
-        &["orders", "break-even-of-orders"],
+        &["strip-widths", "orders", "break-even-of-orders"],
         &[
             "The kernel of row orders by density",
             "Row orders",

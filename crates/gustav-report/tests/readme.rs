@@ -233,14 +233,16 @@ fn machines(records: &[Record]) -> String {
 
 fn table(place: &Place) -> String {
     let records = records(place);
-    let mut out = machines(&records);
+    let compared = compare(&records, "auto");
+    // Of the records in the table alone: others of the place are of other algorithms.
+    let shown = compared.iter().flat_map(|c| c.peers.values().chain([&c.ours]).copied().cloned());
+    let mut out = machines(&shown.collect::<Vec<_>>());
     writeln!(
         out,
         "| product | type | beside | patterns | geomean | worst | best | lost | caches |"
     )
     .unwrap();
     writeln!(out, "|---|---|---|---|---|---|---|---|---|").unwrap();
-    let compared = compare(&records, "auto");
     let mut kinds: Vec<_> = compared
         .iter()
         .map(|c| &c.ours.case)

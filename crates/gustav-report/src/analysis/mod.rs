@@ -7,6 +7,7 @@ mod platform;
 mod ratios;
 mod row_length_rule;
 mod row_orders;
+mod vendor_functions;
 
 pub use change::{Change, ChangeArgs, Changes, Verdict, changes};
 pub use compare::{Comparison, caches, compare};
@@ -16,6 +17,7 @@ pub(crate) use ratios::{Groups, distribution, grouped, grouped_twice, histogram,
 pub use ratios::{Ratios, quantile};
 pub(crate) use row_length_rule::row_length_rules;
 pub(crate) use row_orders::OrderStudy;
+pub(crate) use vendor_functions::VENDOR_FUNCTIONS;
 
 #[cfg(test)]
 pub(crate) use paper_b::tests::round as paper_b_round;

@@ -1,5 +1,6 @@
 //! The rule of Yang, Buluç and Owens (2018, §5.4): nonzero-split below a mean row length, else
-//! row-split; how often it chooses the faster of the two, and what wrong choices cost.
+//! row-split; how often it chooses the faster of the two, and what wrong choices cost. Beside it, the
+//! opposite one by the longest row: nonzero-split from a length on.
 
 use std::collections::BTreeMap;
 
@@ -25,22 +26,39 @@ pub(crate) struct RowLengthRule {
     pub best_right: f64,
     /// Its cost, as `paper_cost`.
     pub best_cost: f64,
+    /// The length of the longest row from which on nonzero-split is the faster one most often.
+    pub longest: f64,
+    /// Fraction of matrices on which that chooses the faster kernel.
+    pub longest_right: f64,
+}
+
+/// A matrix on which both kernels were measured.
+struct Both {
+    mean: f64,
+    longest: f64,
+    /// Time of row-split over that of nonzero-split.
+    gain: f64,
 }
 
 impl RowLengthRule {
-    /// The best threshold for pairs of mean row length and time of row-split over that of
-    /// nonzero-split.
-    fn fit(cases: &[(f64, f64)]) -> Self {
+    /// The best thresholds for `cases`.
+    fn fit(cases: &[Both]) -> Self {
+        let part = |found: usize| found as f64 / cases.len() as f64;
         let right = |threshold: f64| {
-            let named = cases.iter().filter(|(mean, gain)| (*mean < threshold) == (*gain > 1.0));
-            named.count() as f64 / cases.len() as f64
+            part(cases.iter().filter(|c| (c.mean < threshold) == (c.gain > 1.0)).count())
         };
         let cost = |threshold: f64| {
-            let wrong = cases.iter().filter(|(mean, gain)| (*mean < threshold) != (*gain > 1.0));
-            (wrong.map(|(_, gain)| gain.ln().abs()).sum::<f64>() / cases.len() as f64).exp()
+            let wrong = cases.iter().filter(|c| (c.mean < threshold) != (c.gain > 1.0));
+            (wrong.map(|c| c.gain.ln().abs()).sum::<f64>() / cases.len() as f64).exp()
         };
-        let lengths = cases.iter().map(|(mean, _)| *mean);
+        let by_longest = |threshold: f64| {
+            part(cases.iter().filter(|c| (c.longest >= threshold) == (c.gain > 1.0)).count())
+        };
+        let lengths = cases.iter().map(|c| c.mean);
         let best = lengths.fold(PAPER, |best, x| if right(x) > right(best) { x } else { best });
+        let lengths = cases.iter().map(|c| c.longest);
+        let longest =
+            lengths.fold(PAPER, |best, x| if by_longest(x) > by_longest(best) { x } else { best });
         RowLengthRule {
             matrices: cases.len(),
             paper_right: right(PAPER),
@@ -48,6 +66,8 @@ impl RowLengthRule {
             best,
             best_right: right(best),
             best_cost: cost(best),
+            longest,
+            longest_right: by_longest(longest),
         }
     }
 }
@@ -57,12 +77,15 @@ impl std::fmt::Display for RowLengthRule {
         write!(
             f,
             "right on {:.0}% with the threshold {PAPER}, on {:.0}% with {:.2}, the best here; \
-             {:.2} and {:.2} times as long as the faster of the two",
+             {:.2} and {:.2} times as long as the faster of the two; nonzero-split from a longest \
+             row of {:.0} nonzeros on is right on {:.0}%",
             100.0 * self.paper_right,
             100.0 * self.best_right,
             self.best,
             self.paper_cost,
-            self.best_cost
+            self.best_cost,
+            self.longest,
+            100.0 * self.longest_right
         )
     }
 }
@@ -74,9 +97,13 @@ pub(crate) fn row_length_rules(records: &[Record]) -> BTreeMap<(&str, &str, usiz
         let merged = merged.iter().find(|m| m.ours.group == row.ours.group)?;
         let case = &row.ours.case;
         let key = (case.operation.as_str(), case.dtype.as_str(), case.columns);
-        let gain = row.ours.execute_ms? / merged.ours.execute_ms?;
+        let both = Both {
+            mean: row.ours.mean_row_length,
+            longest: row.ours.max_row_length as f64,
+            gain: row.ours.execute_ms? / merged.ours.execute_ms?,
+        };
         // Without generated matrices: the rule is meant for those of applications.
-        (!case.matrix.contains(':')).then_some((key, (row.ours.mean_row_length, gain)))
+        (!case.matrix.contains(':')).then_some((key, both))
     });
     grouped(cases).into_iter().map(|(key, cases)| (key, RowLengthRule::fit(&cases))).collect()
 }
@@ -90,6 +117,7 @@ mod tests {
     fn the_threshold_is_fitted_to_the_faster_of_two() {
         let of = |name: &str, algorithm: &str, mean: f64, ms: f64| Record {
             mean_row_length: mean,
+            max_row_length: 100 - mean as usize,
             group: mean as u64,
             execute_ms: Some(ms),
             ..record(name, "gustav", algorithm)
@@ -103,5 +131,7 @@ mod tests {
         let rule = &row_length_rules(&records)[&("spmm", "f32", 8)];
         let expected = "right on 67% with the threshold 9.35, on 100% with 40.00";
         assert!(rule.to_string().starts_with(expected), "{rule}");
+        let expected = "from a longest row of 88 nonzeros on is right on 100%";
+        assert!(rule.to_string().ends_with(expected), "{rule}");
     }
 }

@@ -1,7 +1,8 @@
 //! Long rows and short rows (figure 5 of Yang, Buluç, Owens, 2018): the matrices whose mean row
-//! lengths are nearest to those of the paper's two groups, with the paper's kernel for each.
+//! lengths are nearest to those of the paper's two groups, with the paper's kernel for each, beside the
+//! peers in its layouts and in those of the functions that the paper measured beside.
 
-use crate::analysis::{Platform, Product, Ratios, grouped};
+use crate::analysis::{Platform, Product, Ratios, VENDOR_FUNCTIONS, grouped};
 use crate::draw::{Axis, Figure, Mark, series};
 use crate::{Case, Record};
 
@@ -82,14 +83,24 @@ fn figure(platform: &Platform, group: &Group, rounds: &[Round<'_>]) -> Option<Fi
     let product = Product::of(own.first()?.0);
     let shown = |r: &Record| !r.is_ours() || OURS.contains(&r.algorithm.as_str());
     let (mut points, mut ratios) = (Vec::new(), Vec::new());
+    let mut over_functions = VENDOR_FUNCTIONS.map(|_| Vec::new());
     for (k, (_, round)) in own.iter().enumerate() {
         let shown = round.iter().filter(|r| shown(r));
         let point = |r: &&Record| Some((platform.engine(r), (r.gflops()?, k as f64)));
         points.extend(shown.filter_map(point));
         let others = round.iter().filter(|r| !r.is_ours() || r.algorithm == "sell-p");
         let best = others.filter_map(|r| r.execute_ms).reduce(f64::min);
-        let kernel = ours(round, group.kernel).and_then(|r| r.execute_ms);
-        ratios.extend(best.zip(kernel).map(|(best, kernel)| best / kernel));
+        let Some((record, kernel)) =
+            ours(round, group.kernel).and_then(|r| Some((r, r.execute_ms?)))
+        else {
+            continue;
+        };
+        ratios.extend(best.map(|best| best / kernel));
+        for (function, over) in VENDOR_FUNCTIONS.iter().zip(&mut over_functions) {
+            let Some(ms) = function.ms(platform, record) else { continue };
+            points.push((function.title(), (record.flops() / ms / 1e6, k as f64)));
+            over.push(ms / kernel);
+        }
     }
     let mean = own.iter().map(|round| length(round)).sum::<f64>() / own.len() as f64;
     let said = Ratios::of(&ratios).map_or(String::new(), |found| {
@@ -99,6 +110,12 @@ fn figure(platform: &Platform, group: &Group, rounds: &[Round<'_>]) -> Option<Fi
             group.kernel, found.geomean, found.best, group.paper
         )
     });
+    let functions = VENDOR_FUNCTIONS.iter().zip(&over_functions).filter_map(|(function, over)| {
+        let found = Ratios::of(over)?;
+        let (title, Ratios { geomean, best, .. }) = (function.title(), found);
+        Some(format!(" Over the peers in the layouts of {title}: {geomean:.2} and {best:.2}."))
+    });
+    let said = said + &functions.collect::<String>();
     let (name, product) = (&platform.name, product.title());
     let label = |round: &&Round<'_>| format!("{} ({:.1})", round.0.matrix, length(round));
     let matrices = Axis::names("matrix (nonzeros a row)", own.iter().map(label));

@@ -142,19 +142,29 @@ pub(super) fn density(platforms: &[Platform]) -> Vec<Figure> {
     figures
 }
 
-/// The densities at which engines take as long as GEMM, as text.
+/// The densities at which engines take as long as GEMM, and the engines that are faster at all, as text.
 fn crossings(engines: &Engines, gemm: &Points) -> String {
     let of = |(name, points): (&String, &Points)| {
         Some(format!("{name} {:.1} %", crossing(points, gemm)?))
     };
     let found: Vec<_> = engines.iter().filter_map(of).collect();
-    if found.is_empty() {
-        return String::new();
+    let is_faster = |(_, points): &(&String, &Points)| {
+        let beside = |p: &(f64, f64)| gemm.iter().find(|g| g.0 == p.0).map(|g| p.1 < g.1);
+        let mut compared = points.iter().filter_map(beside).peekable();
+        compared.peek().is_some() && compared.all(|faster| faster)
+    };
+    let faster: Vec<_> = engines.iter().filter(is_faster).map(|(name, _)| name.as_str()).collect();
+    let mut text = String::new();
+    if !found.is_empty() {
+        text += &format!(
+            " As fast as GEMM alone at {} (the paper's merge-based kernel, on a Tesla K40c: 9 %).",
+            found.join(", ")
+        );
     }
-    format!(
-        " As fast as GEMM alone at {} (the paper's merge-based kernel, on a Tesla K40c: 9 %).",
-        found.join(", ")
-    )
+    if !faster.is_empty() {
+        text += &format!(" Faster at every density of both: {}.", faster.join(", "));
+    }
+    text
 }
 
 /// The x at which `points` and `gemm`, measured at the same x, first cross, interpolated linearly
@@ -300,6 +310,12 @@ mod tests {
         assert!((at - 4.0).abs() < 1e-9, "{at}");
         assert_eq!(crossing(&vec![(1.0, 9.0), (2.0, 9.0)], &gemm), None);
         let engines = BTreeMap::from([("a".to_owned(), rising)]);
-        assert!(crossings(&engines, &gemm).contains("a 4.0 %"));
+        let text = crossings(&engines, &gemm);
+        assert!(text.contains("a 4.0 %") && !text.contains("every"), "{text}");
+        let below = BTreeMap::from([
+            ("b".to_owned(), vec![(0.5, 1.0), (1.0, 1.0), (8.0, 7.0)]),
+            ("elsewhere".to_owned(), vec![(0.5, 1.0)]),
+        ]);
+        assert_eq!(crossings(&below, &gemm), " Faster at every density of both: b.");
     }
 }

@@ -42,6 +42,8 @@ pub(crate) fn all(platforms: &[Platform]) -> Vec<Table> {
         papers::implementations,
         papers::claims,
         papers::row_length_rule,
+        papers::vendor_functions,
+        papers::strip_widths,
         faults::faults,
         faults::machines,
     ];

@@ -284,3 +284,46 @@ fn programs_are_compared_with_every_engine_over_real_and_over_generated_matrices
     );
     assert_eq!(found.len(), 3);
 }
+
+#[test]
+fn kernels_stand_beside_the_peers_in_other_layouts() {
+    let of = |engine, algorithm, layout: &str, ms| {
+        with_case(on_gpu(engine, algorithm, ms), |case| case.layout = layout.into())
+    };
+    let records = [
+        of("gustav", "mean-row-length", "row-major", 1.0),
+        of("cusparse-default", "default", "row-major", 0.5),
+        of("cusparse-default", "default", "column-major", 2.0),
+    ];
+    let paper = "2.69 in the geometric mean, 22.4 at best";
+    let csrmm = "csrmm: column-major";
+    let line = ["f32 n = 8", "mean-row-length", csrmm, "1", "2.00", "2.00", "2.00", "0", paper];
+    assert_eq!(rows(&records, "vendor-functions"), [line]);
+}
+
+#[test]
+fn widths_of_a_strip_are_compared_at_the_best() {
+    let of = |algorithm, ms| on_gpu("gustav", algorithm, ms);
+    let mut records = vec![
+        of("output-stationary", 4.0),
+        of("output-stationary#7", 1.0),
+        on_gpu("cusparse-default", "default", 2.0),
+        of("dcsr", 1.0),
+    ];
+    let best = "output-stationary#7";
+    let line = [
+        "f32 n = 8",
+        "output-stationary",
+        "below 16",
+        "1",
+        "2.00",
+        "2.00",
+        "2.00",
+        "0",
+        "0.50",
+        best,
+    ];
+    assert_eq!(rows(&records, "strip-widths"), [line]);
+    records.remove(1);
+    assert!(rows(&records, "strip-widths").is_empty(), "one configuration is no sweep");
+}
