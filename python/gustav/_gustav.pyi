@@ -21,6 +21,7 @@ __all__ = [
     "DistSddmmPlan",
     "DistSpgemmPlan",
     "spgemm_on_gpu",
+    "scatter",
     "spmm",
     "spmv",
     "sddmm",
@@ -320,6 +321,10 @@ class DistPattern:
     def indptr(self) -> Block: ...
     @property
     def indices(self) -> Block: ...
+
+def scatter(
+    ranks: Ranks, whole: tuple[tuple[Any, Any, tuple[int, int]], Any] | None, order: str
+) -> tuple[DistPattern, Block, Block]: ...
 
 @final
 class DistExplanation:

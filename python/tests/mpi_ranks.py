@@ -87,6 +87,59 @@ def products():
         assert "which sends the fewest bytes" in plan.explain()
 
 
+def scattered():
+    """Rows of a matrix that rank 0 has, in orders."""
+    import torch
+
+    ranks = gm.Ranks(COMM)
+    rng = np.random.default_rng(1)
+    # A grid whose points are numbered at random.
+    line = sp.diags_array([1.0, 2.0, 3.0], offsets=[-1, 0, 1], shape=(24, 24))
+    numbers = rng.permutation(24 * 24)
+    grid = sp.csr_array(sp.kronsum(line, line))[numbers][:, numbers]
+    x = rng.integers(-4, 5, (24 * 24, 3))
+    sent = {}
+    for order in ("stored", "reverse-cuthill-mckee", "label-propagation"):
+        for dtype in ("float64", "float32", "int64"):
+            a = grid.astype(dtype)
+            local, rows = gm.DistCsr.scatter(ranks, a if RANK == 0 else None, order=order)
+            assert (local.shape, local.nnz, local.data.dtype, rows.dtype) == (a.shape, a.nnz, dtype, "int64")
+            all_rows = whole(rows)
+            assert sorted(all_rows) == list(range(24 * 24))
+            # Columns are in the same order.
+            assert (local.local() != a[rows][:, all_rows]).nnz == 0
+            y = gm.spmm(local, x[rows].astype(dtype))
+            assert np.array_equal(y, (a @ x)[rows])
+            plan = gm.plan_spmm(local, 3, communication="rows-of-b")
+            sent[order] = plan.sent_bytes
+            assert SIZE == 1 or "rows of B travel" in plan.explain()
+    assert SIZE == 1 or sent["reverse-cuthill-mckee"] < sent["stored"] / 2
+    # Others than square, of which columns are spread evenly, and of another library.
+    a = matrix(101, 73, "float32", rng)
+    given = torch.from_numpy(a.toarray()).to_sparse_csr()
+    local, rows = gm.DistCsr.scatter(ranks, given if RANK == 0 else None)
+    assert np.array_equal(whole(rows), np.arange(101))
+    assert (local.local() != a[rows]).nnz == 0
+    assert local.pattern.local_nnz < a.nnz / SIZE + 60
+    x = rng.integers(-4, 5, 73).astype("float32")
+    first, last = local.pattern.column_offsets[RANK : RANK + 2]
+    assert np.array_equal(gm.spmv(local, x[first:last]), (a @ x)[rows])
+    wrong = RANK == SIZE - 1
+    root = a if RANK == 0 else None
+    cases = [
+        (None, "stored", "a: rank 0 gives no matrix"),
+        (a if RANK == 0 or wrong else None, "stored", "matrix to scatter: one on rank"),
+        ("no" if RANK == 0 else None, "stored", "a: str is not taken"),
+        (root, "no" if wrong else "stored", "order: no is not valid, expected stored"),
+        (root, 3 if wrong else "stored", "order: 3 is not taken"),
+        (root, "dcsr" if wrong else "lpt", "rank .* has order dcsr, where rank .* has lpt"),
+    ]
+    for given, order, words in cases:
+        with pytest.raises(Exception, match=words):
+            gm.DistCsr.scatter(ranks, given, order)
+        assert gm.DistCsr.scatter(ranks, root)[0].nnz == a.nnz
+
+
 def communicators():
     """Ranks of another communicator, in the other order."""
     comm = COMM.Split(RANK % 2, -RANK)

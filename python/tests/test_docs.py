@@ -95,6 +95,7 @@ local_rows = sp.random_array((9, 9), density=0.4, format="csr", rng=np.random.de
 x = torch.randn(9, 64, dtype=torch.float64)
 q = k = x
 values = torch.from_numpy(local_rows.data)
+matrix, x_of_all = local_rows, x
 """
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from gustav import _gustav
 
 needs_gpu = pytest.mark.skipif(
     not torch.cuda.is_available(), reason="there is no CUDA device that PyTorch works on"
@@ -64,7 +65,7 @@ def test_gradients_are_those_of_dense_matrices(ranks):
     job(ranks, "gradients")
 
 
-@pytest.mark.parametrize("role", ["communicators", "errors", "moved", "gpu", "another_mpi"])
+@pytest.mark.parametrize("role", ["communicators", "errors", "moved", "scattered", "gpu", "another_mpi"])
 def test_ranks(role):
     job(3, role)
 
@@ -90,6 +91,31 @@ def test_a_rank_that_gives_up_alone_ends_the_job(raises):
     if raises:
         assert "KeyError: 'of this rank alone'" in done.stderr
         assert "rank 1 ends the job after KeyError" in done.stderr
+
+
+# Whoever catches the exception of a defect does not keep the others waiting.
+PANICS = """
+import numpy as np
+import scipy.sparse as sp
+import gustav.mpi as gm
+ranks = gm.Ranks()
+a = gm.DistCsr(ranks, sp.csr_array(np.ones((2, 2 * ranks.size))))
+if ranks.rank == 1:
+    try:
+        ranks._native._panic()
+    except RuntimeError:
+        print("survives")
+gm.spmm(a, np.ones((2, 3)))
+"""
+
+
+def test_a_defect_on_one_rank_ends_the_job():
+    if not hasattr(_gustav.Ranks, "_panic"):
+        pytest.skip("a build for tests can panic, others cannot")
+    done = launched(["-n", "3", sys.executable, "-c", PANICS], 60)
+    assert done.returncode != 0
+    assert "survives" not in done.stdout
+    assert "rank 1: internal error in gustav, which is a defect of it: on purpose" in done.stderr
 
 
 @needs_gpu

@@ -7,7 +7,7 @@ use std::str::FromStr;
 use std::sync::OnceLock;
 
 use gustav::io::{Field, Generator, Header, Progress, ReadOptions};
-use gustav::{Csr, DType, Index, Scalar};
+use gustav::{Csr, DType, Index, Pattern, Scalar};
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::args::Printing;
@@ -87,6 +87,24 @@ impl Source {
                 Ok(gustav::io::read_csr(path, &options)?)
             }
             Source::Generated(generator) => Ok(generator.build(seed)?),
+        }
+    }
+
+    /// The pattern of [`Source::read`], with values of type `T` in a file; of a generated matrix no values are made.
+    ///
+    /// # Errors
+    /// As [`Source::read`].
+    pub fn pattern<T: Scalar, I: Index, O: Index>(
+        &self,
+        seed: u64,
+        printing: Printing,
+    ) -> Result<Pattern<I, O>> {
+        match self {
+            Source::File(_) => Ok(self.read::<T, I, O>(seed, printing)?.pattern().clone()),
+            Source::Generated(generator) => {
+                let (rows, _) = generator.shape()?;
+                Ok(generator.pattern_of_rows(0..rows, seed)?)
+            }
         }
     }
 }

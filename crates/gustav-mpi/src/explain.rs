@@ -25,6 +25,8 @@ pub struct Explanation {
     pub copies: Option<Copies>,
     /// Algorithm and reason for most of what this rank multiplies.
     pub choice: Choice<()>,
+    /// Nonzeros (of SpGEMM, intermediate products) that this rank multiplies before anything of other ranks has arrived.
+    pub early: u64,
     /// Bytes that the plan holds on this rank besides patterns.
     pub workspace_bytes: usize,
 }
@@ -68,9 +70,25 @@ impl Display for Rates {
     }
 }
 
+/// Seconds that a rank communicates.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CommunicationTime {
+    /// Of its messages, besides their bytes.
+    pub messages: f64,
+    /// Of its bytes in the busier direction, one level after the other.
+    pub bytes: f64,
+}
+
+impl CommunicationTime {
+    /// Both.
+    pub fn sum(&self) -> f64 {
+        self.messages + self.bytes
+    }
+}
+
 impl Rates {
-    /// Seconds that the messages of a rank take, and its bytes in the busier direction, one level after the other.
-    pub fn seconds(&self, rank: &RankVolume) -> (f64, f64) {
+    /// How long a rank communicates.
+    pub fn seconds(&self, rank: &RankVolume) -> CommunicationTime {
         let busier = |sent: u64, received: u64| sent.max(received) as f64;
         let network = &rank.network;
         let on_host = rank.sent_messages - network.sent_messages;
@@ -81,7 +99,7 @@ impl Rates {
             rank.sent_bytes - network.sent_bytes,
             rank.received_bytes - network.received_bytes,
         );
-        (messages, between / self.network + within / self.host)
+        CommunicationTime { messages, bytes: between / self.network + within / self.host }
     }
 }
 
@@ -91,7 +109,7 @@ impl Explanation {
         (problem, pattern): (&Problem, &DistPattern<I, O>),
         communication: Communication,
         choice: &Choice<C>,
-        workspace_bytes: usize,
+        (early, workspace_bytes): (u64, usize),
     ) -> Self {
         Explanation {
             problem: problem.clone(),
@@ -105,6 +123,7 @@ impl Explanation {
                 config: (),
                 reason: choice.reason.clone(),
             },
+            early,
             workspace_bytes,
         }
     }
@@ -133,8 +152,7 @@ impl Explanation {
         };
         let nonzero = (size_of::<u32>() + value + of_b) as f64;
         let times = self.volume.ranks.iter().map(|rank| {
-            let (messages, bytes) = rates.seconds(rank);
-            let sending = messages + bytes;
+            let sending = rates.seconds(rank).sum();
             (sending, sending + rank.nonzeros as f64 * nonzero / rates.memory)
         });
         let slowest = times.max_by(|a, b| a.1.total_cmp(&b.1));
@@ -152,6 +170,7 @@ impl Display for Explanation {
             order,
             copies,
             choice,
+            early,
             workspace_bytes,
         } = self;
         writeln!(f, "problem    {problem}")?;
@@ -199,6 +218,14 @@ impl Display for Explanation {
             f,
             "algorithm  {} for most of this rank's nonzeros: {}",
             choice.algorithm, choice.reason
+        )?;
+        writeln!(
+            f,
+            "overlap    this rank multiplies {early} {} before anything arrives",
+            match problem.operation {
+                Operation::Spgemm => "products",
+                _ => "nonzeros",
+            }
         )?;
         write!(f, "workspace  {workspace_bytes} bytes on this rank")
     }

@@ -21,15 +21,19 @@ mod partition;
 mod positions;
 mod ranks;
 mod routes;
+mod row_parts;
 mod sddmm;
 mod spgemm;
 mod spmm;
 mod spmv;
+#[cfg(test)]
+mod testing;
+mod transpose;
 mod volume;
 
 pub use communicator::{Communicator, Request, Tag};
 pub use device::Device;
-pub use explain::{Explanation, Rates};
+pub use explain::{CommunicationTime, Explanation, Rates};
 pub use gpu::Gpu;
 pub use gustav_cpu::{Options, SddmmCall};
 pub use hosts::Hosts;

@@ -90,6 +90,11 @@ impl<A: CpuScalar> Product<A> {
         Ok(Product { plan, positions: positions.map(Positions::new), nnz: shape.2 })
     }
 
+    /// The number of nonzeros.
+    pub fn nnz(&self) -> usize {
+        self.nnz
+    }
+
     /// Values that [`Product::execute`] needs memory for; `widened` says that those given are not of the type of sums.
     pub fn gathered(&self, widened: bool) -> usize {
         if widened || self.positions.is_some() { self.nnz } else { 0 }

@@ -453,13 +453,8 @@ impl<T: Scalar> DistDense<T> {
     /// rank's rows are not as many as its partition says, [`Error::OutOfMemory`].
     pub fn gather(&self) -> Result<Option<Dense<T>>> {
         let _lock = self.ranks.lock();
-        let (own, columns) = (self.rows.count(self.ranks.rank()), self.local.ncols());
-        // `local_mut` lends the whole matrix, which may have been exchanged for another.
-        let checked = (own == self.local.nrows()).then_some(()).ok_or_else(|| Error::Shape {
-            op: "gather",
-            expected: format!("{own} rows on rank {}", self.ranks.rank()),
-            found: format!("{} rows", self.local.nrows()),
-        });
+        let columns = self.local.ncols();
+        let checked = self.check_local("gather");
         let arguments = vec![
             ("call", "gather of a dense matrix".to_owned()),
             ("partition of rows", self.rows.description()),
@@ -483,6 +478,23 @@ impl<T: Scalar> DistDense<T> {
         };
         let whole = (self.ranks.rank() == 0).then(whole).transpose();
         self.ranks.together(whole)
+    }
+
+    /// Whether this rank's rows are as many as its partition says: `local_mut` lends the whole matrix, which may have been
+    /// exchanged for another.
+    pub(crate) fn check_local(&self, op: &'static str) -> Result<()> {
+        let (rank, found) = (self.ranks.rank(), self.local.nrows());
+        let own = self.rows.count(rank);
+        (own == found).then_some(()).ok_or_else(|| Error::Shape {
+            op,
+            expected: format!("{own} rows on rank {rank}"),
+            found: format!("{found} rows"),
+        })
+    }
+
+    /// The ranks.
+    pub fn ranks(&self) -> &Ranks {
+        &self.ranks
     }
 
     /// Which rows each rank has.

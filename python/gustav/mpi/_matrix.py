@@ -98,6 +98,54 @@ class DistCsr:
         self._like = operand.like
 
     @classmethod
+    def scatter(cls, ranks: Ranks, a: Any, order: str = "stored") -> tuple[DistCsr, Any]:
+        """Sends the rows of a matrix that rank 0 has to the ranks, so that each has nearly the same number of nonzeros.
+        Collective.
+
+        Parameters
+        ----------
+        ranks : Ranks
+        a : sparse matrix, or (indptr, indices, data, shape)
+            On rank 0 the matrix, of which copies are made in host memory; ``None`` on others.
+        order : str
+            What rows are brought into, and columns as well where the matrix is square, so that neighbours are on one
+            rank and fewer rows of a dense operand are sent: ``"reverse-cuthill-mckee"`` or ``"label-propagation"``, or
+            another name of ``docs/orders``. ``"stored"`` leaves them.
+
+        Returns
+        -------
+        matrix : DistCsr
+            In host memory, of SciPy where it is installed. Of a square matrix columns are spread as rows, else evenly.
+        rows : array of int64
+            The number in `a` of each row of this rank: of a result the rank has those rows, and of a dense operand of
+            a square matrix it gives them.
+
+        Examples
+        --------
+        >>> import numpy as np, scipy.sparse as sp, gustav.mpi as gm
+        >>> ranks, x = gm.Ranks.alone(), np.array([1.0, 10.0, 100.0])
+        >>> whole = sp.csr_array([[0.0, 0.0, 2.0], [0.0, 3.0, 0.0], [1.0, 0.0, 0.0]])
+        >>> a, rows = gm.DistCsr.scatter(ranks, whole if ranks.rank == 0 else None, order="reverse-cuthill-mckee")
+        >>> y = np.empty(3)
+        >>> y[rows] = gm.spmv(a, x[rows])
+        >>> y
+        array([200.,  30.,   1.])
+        """
+        ranks = expect_ranks(ranks)
+        with ranks._preparing():
+            order = _arguments.word("order", order, '"stored" or "reverse-cuthill-mckee"')
+            whole = None
+            if a is not None:
+                operand = _operands.of("a", a).in_csr()
+                indptr, indices, data = (
+                    _to_host("a", array) for array in (operand.indptr, operand.indices, operand.data)
+                )
+                whole = ((indptr, indices, operand.shape), data)
+        native, values, rows = _gustav.scatter(ranks._native, whole, order)
+        pattern = DistPattern._of_native(ranks, native)
+        return cls._of(pattern, _families.of_block(values), _of_numpy()), _families.of_block(rows)
+
+    @classmethod
     def _of(cls, pattern: DistPattern, data: Any, like: Any) -> DistCsr:
         matrix = cls.__new__(cls)
         matrix.pattern, matrix.data, matrix._like = pattern, data, like
@@ -156,6 +204,15 @@ def expect_pattern(name: str, a: Any) -> DistPattern:
     raise TypeError(
         f"{name}: {type(a).__name__} is not taken; a gustav.mpi.DistPattern is, such as the `pattern` of a DistCsr"
     )
+
+
+def _of_numpy() -> Any:
+    """A matrix of the family that ranks get which have given none."""
+    try:
+        from .._scipy import csr_array
+    except ModuleNotFoundError:
+        return ()
+    return csr_array((0, 0))
 
 
 def _to_host(name: str, array: Any) -> Any:

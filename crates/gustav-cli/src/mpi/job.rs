@@ -211,7 +211,9 @@ impl Job {
         let sharing = self.ranks_on_this_host()?;
         let device = || {
             let refused = match () {
-                () if choice.order.is_some() => "order: it is of GPUs, leave it out",
+                () if choice.order.is_some() => {
+                    "order: it is of GPUs; --partition brings the rows of ranks into an order"
+                }
                 () if choice.algorithm == AlgorithmArg::All => {
                     "algorithm: all is not valid with --mpi, name one or leave it to auto"
                 }

@@ -6,14 +6,17 @@ mod job;
 mod parts;
 mod plan;
 mod report;
+mod results;
 mod sddmm;
 mod spgemm;
 mod spmm;
 
+use std::fmt::Display;
 use std::str::FromStr;
 
 use clap::Args;
-use clap::builder::TypedValueParser;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use gustav::Order;
 use gustav_mpi::Communication;
 
 pub use forecast::{Forecast, Ranks, forecast};
@@ -25,6 +28,17 @@ pub use spmm::{Spmm, spmm};
 
 fn communications() -> impl TypedValueParser<Value = Communication> {
     crate::args::named(&Communication::ALL, |c| c.name())
+}
+
+fn spreads() -> impl TypedValueParser<Value = Spread> {
+    let orders = Order::ALL.iter().map(|order| order.name());
+    PossibleValuesParser::new([EVEN, BALANCED].into_iter().chain(orders)).try_map(|s| {
+        match s.as_str() {
+            EVEN => Ok(Spread::Even),
+            BALANCED => Ok(Spread::Balanced),
+            name => name.parse().map(Spread::Ordered),
+        }
+    })
 }
 
 /// Options of products over ranks.
@@ -42,6 +56,43 @@ pub struct Ranked {
     /// counting them for every divisor (1 unless given)
     #[arg(long, value_name = "C", requires = "mpi")]
     pub copies: Option<Copies>,
+    /// Which rows each rank has, with --mpi: as many for each (even), as nearly as possible the same number of nonzeros
+    /// (balanced), or the latter after rows, and columns of a square A, are brought into a row order, for which rank 0
+    /// reads A whole; results have rows as stored (balanced unless given)
+    #[arg(long, value_name = "HOW", requires = "mpi", value_parser = spreads())]
+    pub partition: Option<Spread>,
+}
+
+impl Ranked {
+    /// Which rows each rank has.
+    pub fn spread(&self) -> Spread {
+        self.partition.unwrap_or_default()
+    }
+}
+
+const EVEN: &str = "even";
+const BALANCED: &str = "balanced";
+
+/// Which rows each rank has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Spread {
+    /// The same number of them.
+    Even,
+    /// As nearly as possible the same number of nonzeros and row starts.
+    #[default]
+    Balanced,
+    /// Balanced in this order.
+    Ordered(Order),
+}
+
+impl Display for Spread {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Spread::Even => f.write_str(EVEN),
+            Spread::Balanced => f.write_str(BALANCED),
+            Spread::Ordered(order) => order.fmt(f),
+        }
+    }
 }
 
 /// A number of copies, as the command line has it.

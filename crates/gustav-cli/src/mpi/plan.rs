@@ -8,20 +8,22 @@ use super::engine::Engine;
 use super::job::{self, Job};
 use super::parts::read;
 use super::report::Sent;
-use super::{Ranked, sddmm, spgemm};
+use super::spgemm::{self, Pair};
+use super::{Ranked, sddmm};
 use crate::args::{Choice, Printing, Types};
 use crate::failure::{Failure, Outcome, Result};
 use crate::measure;
 use crate::output::{self, Number};
 use crate::source::Source;
 use crate::types::with_types;
-use crate::verbs::spgemm::Operands;
 
 /// A product to plan, as the command line has it.
 #[derive(Debug)]
 pub struct Plan<'a> {
     /// A.
     pub file: &'a Source,
+    /// B of an SpGEMM, if it is named.
+    pub right: Option<&'a Source>,
     /// The product.
     pub operation: Operation,
     /// Columns of B, or of X and Y.
@@ -51,6 +53,7 @@ struct Report {
     dtype: String,
     ranks: usize,
     mpi: String,
+    partition: String,
     algorithm: String,
     reason: String,
     plan_ms: Number,
@@ -76,6 +79,7 @@ pub fn plan(args: &Plan<'_>) -> Result {
             dtype: args.types.dtype.to_string(),
             ranks: job.ranks.size(),
             mpi: e.ranks.clone(),
+            partition: args.ranked.spread().to_string(),
             algorithm: e.choice.algorithm.to_string(),
             reason: e.choice.reason.clone(),
             plan_ms: Number(plan_ms),
@@ -95,19 +99,17 @@ fn explained<T: DistScalar, I: Index, O: Index>(
     let refine = |problem: Problem| args.choice.refine(problem).calls(args.calls);
     if args.operation == Operation::Spgemm {
         let (place, _) = job.place_alone(args.choice, args.ranked)?;
-        let transpose = args.choice.transpose;
-        let read =
-            || Operands::<T, I, O>::choose(args.file, None, transpose, args.seed, job.printing);
-        let whole = job.first(read)?;
-        let [a, b] = spgemm::operands(job, whole.as_ref())?;
+        let partition = args.ranked.spread();
+        let pair = Pair::<T, I, O>::read(job, args.file, args.right, args.seed, partition)?;
+        let (a, b) = (pair.a(), pair.b());
         let problem = refine(a.pattern().spgemm(b.pattern()).problem);
         return measure::once(|| {
             let patterns = (a.pattern(), b.pattern());
             Ok(spgemm::Engine::<T, I, O>::new(&place, patterns, &problem)?.explain().clone())
         });
     }
-    let a = read::<T, I, O>(job, args.file, args.seed)?;
-    let pattern = a.pattern();
+    let a = read::<T, I, O>(job, args.file, args.seed, args.ranked.spread())?;
+    let pattern = a.matrix.pattern();
     measure::once(|| match args.operation {
         Operation::Spmm | Operation::Spmv => {
             let problem = refine(pattern.spmm(args.columns).problem);

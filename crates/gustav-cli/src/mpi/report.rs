@@ -7,6 +7,7 @@ use gustav_mpi::Explanation;
 use gustav_testkit::oracle::Verdict;
 use serde::Serialize;
 
+use super::Spread;
 use super::job::Job;
 use crate::args::Types;
 use crate::failure::Result;
@@ -23,6 +24,8 @@ pub struct Finished<'a> {
     pub types: &'a Types,
     /// What the plan says.
     pub explanation: &'a Explanation,
+    /// Which rows each rank has.
+    pub partition: Spread,
     /// Threads of this rank.
     pub threads: usize,
     /// Milliseconds of planning.
@@ -56,6 +59,7 @@ struct Report {
     transpose: bool,
     ranks: usize,
     mpi: String,
+    partition: String,
     threads: usize,
     algorithm: String,
     reason: String,
@@ -136,6 +140,7 @@ impl Finished<'_> {
             transpose: e.problem.transpose_a,
             ranks,
             mpi: e.ranks.clone(),
+            partition: self.partition.to_string(),
             threads: self.threads,
             algorithm: e.choice.algorithm.to_string(),
             reason: e.choice.reason.clone(),

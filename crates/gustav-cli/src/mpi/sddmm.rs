@@ -3,7 +3,6 @@
 use std::path::Path;
 
 use gustav::cuda::{CudaDevice, DeviceBuffer, DeviceDense};
-use gustav::io::WriteOptions;
 use gustav::{Csr, Dense, Index, Layout, Operation, Problem, Scale};
 use gustav_mpi::{
     DistCsr, DistDense, DistPattern, DistScalar, Explanation, GpuSddmmCall, GpuSddmmPlan,
@@ -13,8 +12,9 @@ use gustav_testkit::oracle;
 
 use super::engine::{Place, not_uploaded};
 use super::job::{self, Job, Step};
-use super::parts::{Operand, gather_csr, read};
+use super::parts::{Operand, read};
 use super::report::{Finished, sample};
+use super::results::{gather_csr, write_csr};
 use crate::failure::Result;
 use crate::measure;
 use crate::output::{self, Content};
@@ -54,20 +54,22 @@ pub fn sddmm(args: &Sddmm<'_>) -> Result {
 }
 
 fn multiply<T: DistScalar, I: Index, O: Index>(job: &Job, args: &Sddmm<'_>) -> Result {
-    let Sddmm { options: Options { running, choice, .. }, layout, .. } = *args;
-    let (place, threads) = job.place_alone(choice, args.options.ranked)?;
-    let a = read::<T, I, O>(job, args.file, running.seed)?;
-    let pattern = a.pattern().clone();
-    let (of_x, of_y) = (pattern.rows(), pattern.columns());
+    let Sddmm { options: Options { running, choice, ranked, .. }, layout, .. } = *args;
+    let (place, threads) = job.place_alone(choice, *ranked)?;
+    let parts = read::<T, I, O>(job, args.file, running.seed, ranked.spread())?;
+    let a = &parts.matrix;
+    let pattern = a.pattern();
+    let (of_x, of_y) = (parts.rows(), parts.columns());
+    let (rows_of_x, rows_of_y) = (of_x.partition.rows(), of_y.partition.rows());
     let of_file = |path: &Path, name, rows, columns| {
         dense_file::<T>(path, (Operation::Sddmm, name), layout, rows, columns)
     };
-    let file = args.x.1.map(|path| move || of_file(path, "X", of_x.rows(), None));
+    let file = args.x.1.map(|path| move || of_file(path, "X", rows_of_x, None));
     let random = Operand::Random { columns: args.x.0.unwrap_or(1), seed: running.seed };
     let operand_x = file.as_ref().map_or(random, |read| Operand::File(read));
     let x = operand_x.part(job, of_x, layout)?;
     let depth = x.local().ncols();
-    let file = args.y.map(|path| move || of_file(path, "Y", of_y.rows(), Some(depth)));
+    let file = args.y.map(|path| move || of_file(path, "Y", rows_of_y, Some(depth)));
     let random = Operand::Random { columns: depth, seed: running.seed.wrapping_add(1) };
     let operand_y = file.as_ref().map_or(random, |read| Operand::File(read));
     let y = operand_y.part(job, of_y, layout)?;
@@ -79,32 +81,29 @@ fn multiply<T: DistScalar, I: Index, O: Index>(job: &Job, args: &Sddmm<'_>) -> R
     let beta = job.together(factor("beta", args.beta, zero))?;
     let adds = beta != zero;
     let mut out = a.clone();
-    let (mut plan, plan_ms) = measure::once(|| Engine::<T>::new(&place, &pattern, &problem))?;
+    let (mut plan, plan_ms) = measure::once(|| Engine::<T>::new(&place, pattern, &problem))?;
     // β = 0 must not read them.
     out.values_mut().fill(T::from_f64(f64::NAN));
-    job.together(plan.upload(&a, (&x, &y), &out))?;
+    job.together(plan.upload(a, (&x, &y), &out))?;
     let scale = Scale::new().alpha(alpha).beta(beta);
     let timing = job.repeat(running.repeat, &mut |step| match step {
-        Step::Prepare if adds => plan.prepare(&a, &mut out),
+        Step::Prepare if adds => plan.prepare(a, &mut out),
         Step::Prepare => Ok(()),
-        Step::Execute => plan.execute(&a, (&x, &y), &mut out, (scale, args.factors)),
+        Step::Execute => plan.execute(a, (&x, &y), &mut out, (scale, args.factors)),
     })?;
     job.together(plan.download(&mut out))?;
     let sample = sample(job, out.values().as_slice())?;
 
-    let gathered = match running.verify || running.output.is_some() {
-        true => gather_csr(job, &out)?,
-        false => None,
-    };
-    // In the order of the entries of the parts.
-    let whole: Option<Csr<T, I, O>> = match running.verify {
-        true => gather_csr(job, &a)?,
-        false => None,
+    let sides = [of_x, of_y];
+    // Entries of both are in the order of those of the parts.
+    let [gathered, whole]: [Option<Csr<T, I, O>>; 2] = match running.verify {
+        true => [gather_csr(job, &out, sides, false)?, gather_csr(job, a, sides, false)?],
+        false => [None, None],
     };
     let verdict = whole.as_ref().zip(gathered.as_ref()).map(|(a, found)| {
         let _spinner = output::spinner(job.printing, "verifying");
-        let x: Dense<T> = operand_x.whole(of_x.rows(), layout)?;
-        let y = operand_y.whole(of_y.rows(), layout)?;
+        let x: Dense<T> = operand_x.whole(rows_of_x, layout)?;
+        let y = operand_y.whole(rows_of_y, layout)?;
         let product = oracle::Sddmm {
             alpha,
             beta,
@@ -115,16 +114,14 @@ fn multiply<T: DistScalar, I: Index, O: Index>(job: &Job, args: &Sddmm<'_>) -> R
         Ok(product.verify(found.values().as_slice())?)
     });
     let verdict = job.together(verdict.transpose())?;
-    job.first(|| match (&running.output, &gathered) {
-        (Some(path), Some(c)) => {
-            Ok(gustav::io::write_csr(path, c.view(), &WriteOptions::default())?)
-        }
-        _ => Ok(()),
-    })?;
+    if let Some(path) = &running.output {
+        write_csr(job, &out, sides, false, path)?;
+    }
     let finished = Finished {
         source: args.file,
         types: &args.options.types,
         explanation: plan.explain(),
+        partition: ranked.spread(),
         threads,
         plan_ms,
         timing,

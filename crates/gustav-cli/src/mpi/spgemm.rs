@@ -1,25 +1,26 @@
 //! `gustav spgemm --mpi`.
 
 use gustav::cuda::{CudaDevice, DeviceBuffer};
-use gustav::io::WriteOptions;
-use gustav::{Csr, Index, Problem};
+use gustav::{Csr, Error, Index, Problem, Scalar};
 use gustav_mpi::{
-    DistCsr, DistDeviceCsr, DistPattern, DistScalar, Explanation, GpuSpgemmPlan, Partition,
-    SpgemmPlan,
+    DistCsr, DistDeviceCsr, DistPattern, DistScalar, Explanation, GpuSpgemmPlan, SpgemmPlan,
 };
 use gustav_testkit::oracle;
 
+use super::Spread;
 use super::engine::{Place, not_uploaded};
 use super::job::{self, Job, Step};
-use super::parts::{gather_csr, scatter};
+use super::parts::{Parts, Rows, read, read_spread};
 use super::report::{Finished, sample};
+use super::results::{Sides, gather_csr, write_csr};
+use crate::args::Printing;
 use crate::failure::{Failure, Result};
 use crate::measure;
 use crate::output::{self, Content};
 use crate::product::Options;
 use crate::source::Source;
 use crate::types::{factor, with_types};
-use crate::verbs::spgemm::Operands;
+use crate::verbs::spgemm::{NOT_SQUARE, Operands, check_inner};
 
 /// A product of two sparse matrices, as the command line has it.
 #[derive(Debug)]
@@ -52,47 +53,87 @@ pub fn spgemm(args: &Spgemm<'_>) -> Result {
     })
 }
 
-/// A and B, of which rows of B are spread as columns of A. Collective.
-pub fn operands<T: DistScalar, I: Index, O: Index>(
-    job: &Job,
-    whole: Option<&Operands<T, I, O>>,
-) -> Result<[DistCsr<T, I, O>; 2]> {
-    let a = scatter(job, whole.map(|o| &o.a))?;
-    let b = whole.map(Operands::b);
-    let columns = b.map(|b| {
-        let square = b.nrows() == b.ncols();
-        let even = Partition::even(b.ncols(), job.ranks.size());
-        if square { a.pattern().columns().clone() } else { even }
-    });
-    let parts = b.zip(columns.as_ref()).map(|(b, of_b)| (b, a.pattern().columns(), of_b));
-    let b = DistCsr::scatter(&job.ranks, parts)?;
-    Ok([a, b])
+/// A and B, of which every rank has a part.
+pub struct Pair<T: Scalar, I: Index, O: Index> {
+    a: Parts<T, I, O>,
+    /// B, if it is not A.
+    b: Option<DistCsr<T, I, O>>,
+    formula: &'static str,
+}
+
+impl<T: Scalar, I: Index, O: Index> Pair<T, I, O> {
+    /// Reads A, and B if it is named; else B is A, or its transpose where A is not square. Rows of B are spread as
+    /// columns of A. Collective.
+    ///
+    /// # Errors
+    /// On every rank, for files that cannot be read, shapes that do not fit, and a named B beside rows in an order.
+    pub fn read(
+        job: &Job,
+        file: &Source,
+        right: Option<&Source>,
+        seed: u64,
+        spread: Spread,
+    ) -> Result<Self> {
+        if let (Some(_), Spread::Ordered(order)) = (right, spread) {
+            return Err(Failure::Library(Error::Unsupported {
+                problem: format!("A·B with rows of A in the order {order}"),
+                backend: "the command over ranks".into(),
+                reason: "rows of B would need the order of A's columns".into(),
+                nearest: "--partition balanced, or the product without B".into(),
+            }));
+        }
+        let a: Parts<T, I, O> = read(job, file, seed, spread)?;
+        let pattern = a.matrix.pattern();
+        let (b, formula) = match right {
+            Some(source) => {
+                let check = |shape| check_inner("A", pattern.ncols(), shape);
+                (Some(read_spread(job, source, seed, pattern.columns(), check)?), "C = A·B")
+            }
+            None if pattern.nrows() == pattern.ncols() => (None, "C = A·A"),
+            None => {
+                output::note(job.printing, NOT_SQUARE);
+                (Some(a.matrix.transpose()?), "C = A·Aᵀ")
+            }
+        };
+        Ok(Pair { a, b, formula })
+    }
+
+    /// A.
+    pub fn a(&self) -> &DistCsr<T, I, O> {
+        &self.a.matrix
+    }
+
+    /// B.
+    pub fn b(&self) -> &DistCsr<T, I, O> {
+        self.b.as_ref().unwrap_or(&self.a.matrix)
+    }
+
+    /// The rows and columns of C. Its columns are in the order of its rows where A is multiplied by itself or its
+    /// transpose: a named B has none.
+    fn sides(&self) -> Sides<'_> {
+        let rows = self.a.rows();
+        [rows, Rows { partition: self.b().pattern().columns(), numbers: rows.numbers }]
+    }
 }
 
 fn multiply<T: DistScalar, I: Index, O: Index>(job: &Job, args: &Spgemm<'_>) -> Result {
-    let Spgemm { options: Options { running, choice, .. }, .. } = *args;
-    let (place, threads) = job.place_alone(choice, args.options.ranked)?;
-    let read = || {
-        let (seed, transpose) = (running.seed, choice.transpose);
-        Operands::<T, I, O>::choose(args.file, args.right, transpose, seed, job.printing)
-    };
-    let whole = job.first(read)?;
-    let [a, b] = operands(job, whole.as_ref())?;
-    let formula = whole.as_ref().map_or_else(String::new, |o| o.formula.clone());
-    // Kept for the check only.
-    let whole = whole.filter(|_| running.verify);
+    let Spgemm { file, right, options: Options { running, choice, ranked, .. }, .. } = *args;
+    let (place, threads) = job.place_alone(choice, *ranked)?;
+    let seed = running.seed;
+    let pair = Pair::<T, I, O>::read(job, file, right, seed, ranked.spread())?;
+    let (a, b) = (pair.a(), pair.b());
 
     let request = a.pattern().spgemm(b.pattern()).problem.calls(running.calls());
     let problem = choice.refine(request).sorted(args.sorted);
     let alpha = job.together(factor("alpha", running.alpha.as_ref(), problem.semiring.one()))?;
     let (patterns, mut product) = ((a.pattern(), b.pattern()), None);
     let (mut plan, plan_ms) = measure::once(|| Engine::<T, I, O>::new(&place, patterns, &problem))?;
-    job.together(plan.upload(&a, &b))?;
+    job.together(plan.upload(a, b))?;
     let timing = job.repeat(running.repeat, &mut |step| {
         product = match step {
             // Frees the previous product.
             Step::Prepare => None,
-            Step::Execute => Some(plan.execute((&a, &b), alpha)?),
+            Step::Execute => Some(plan.execute((a, b), alpha)?),
         };
         Ok(())
     })?;
@@ -102,37 +143,39 @@ fn multiply<T: DistScalar, I: Index, O: Index>(job: &Job, args: &Spgemm<'_>) -> 
     let c = c.on_host(job)?;
     let sample = sample(job, c.values().as_slice())?;
 
-    let gathered = match running.verify || running.output.is_some() {
-        true => gather_csr(job, &c)?,
+    let (sides, sorted) = (pair.sides(), problem.sorted);
+    let gathered = match running.verify {
+        true => gather_csr(job, &c, sides, sorted)?,
         false => None,
     };
-    let verdict = whole.as_ref().zip(gathered.as_ref()).map(|(whole, c): (_, &Csr<T, I, O>)| {
+    // Read once more, by one rank, and not in parts.
+    let check = |c: &Csr<T, I, O>| {
+        let quiet = Printing { json: false, quiet: true };
+        let whole = Operands::<T, I, O>::choose(file, right, false, seed, quiet)?;
         let _spinner = output::spinner(job.printing, "verifying");
         let reference = oracle::Spgemm {
             semiring: problem.semiring,
             alpha: Some(alpha),
-            sorted: problem.sorted,
+            sorted,
             ..oracle::Spgemm::new(whole.a.view(), whole.b().view())
         };
         Ok(reference.verify(c.view())?)
-    });
-    let verdict = job.together(verdict.transpose())?;
-    job.first(|| match (&running.output, &gathered) {
-        (Some(path), Some(c)) => {
-            Ok(gustav::io::write_csr(path, c.view(), &WriteOptions::default())?)
-        }
-        _ => Ok(()),
-    })?;
+    };
+    let verdict = job.together(gathered.as_ref().map(check).transpose())?;
+    if let Some(path) = &running.output {
+        write_csr(job, &c, sides, sorted, path)?;
+    }
     let finished = Finished {
-        source: args.file,
+        source: file,
         types: &args.options.types,
         explanation: plan.explain(),
+        partition: ranked.spread(),
         threads,
         plan_ms,
         timing,
         multiplications: None,
         nnz_c: Some(c.pattern().nnz()),
-        formula,
+        formula: pair.formula.into(),
         sample,
         verdict,
     };

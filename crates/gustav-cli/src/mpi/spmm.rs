@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use gustav::io::WriteOptions;
 use gustav::{Dense, Index, Layout, Operation, Scale};
 use gustav_mpi::{DistDense, DistScalar};
 use gustav_testkit::oracle;
@@ -11,6 +10,7 @@ use super::engine::Engine;
 use super::job::{self, Job, Step};
 use super::parts::{Operand, read};
 use super::report::{Finished, sample};
+use super::results::{gather_dense, write_dense};
 use crate::failure::{Failure, Result};
 use crate::measure;
 use crate::output::Content;
@@ -51,14 +51,16 @@ pub fn spmm(args: &Spmm<'_>) -> Result {
 }
 
 fn multiply<T: DistScalar, I: Index, O: Index>(job: &Job, args: &Spmm<'_>) -> Result {
-    let Spmm { options: Options { running, choice, .. }, layout, .. } = *args;
-    let (location, threads) = job.location(choice, args.options.ranked)?;
-    let a = read::<T, I, O>(job, args.file, running.seed)?;
-    let pattern = a.pattern().clone();
+    let Spmm { options: Options { running, choice, ranked, .. }, layout, .. } = *args;
+    let (location, threads) = job.location(choice, *ranked)?;
+    let parts = read::<T, I, O>(job, args.file, running.seed, ranked.spread())?;
+    let a = &parts.matrix;
+    let pattern = a.pattern();
     let (of_b, of_c) = match choice.transpose {
-        false => (pattern.columns(), pattern.rows()),
-        true => (pattern.rows(), pattern.columns()),
+        false => (parts.columns(), parts.rows()),
+        true => (parts.rows(), parts.columns()),
     };
+    let (rows_of_b, rows_of_c) = (of_b.partition.rows(), of_c.partition.rows());
     let of_file = |path: &Path, name, rows, columns| -> Result<Dense<T>> {
         match args.operation {
             Operation::Spmv => {
@@ -69,7 +71,7 @@ fn multiply<T: DistScalar, I: Index, O: Index>(job: &Job, args: &Spmm<'_>) -> Re
         }
     };
     let names = if args.operation == Operation::Spmv { ["x", "y"] } else { ["B", "C"] };
-    let read_b = |path| of_file(path, names[0], of_b.rows(), None);
+    let read_b = |path| of_file(path, names[0], rows_of_b, None);
     let file = args.right.1.map(|path| move || read_b(path));
     let random = Operand::Random { columns: args.right.0.unwrap_or(1), seed: running.seed };
     let operand = file.as_ref().map_or(random, |read| Operand::File(read));
@@ -81,7 +83,7 @@ fn multiply<T: DistScalar, I: Index, O: Index>(job: &Job, args: &Spmm<'_>) -> Re
     let (one, zero) = (problem.semiring.one(), problem.semiring.zero());
     let alpha = job.together(factor("alpha", running.alpha.as_ref(), one))?;
     let beta = job.together(factor("beta", args.beta, zero))?;
-    let read_c = |path| of_file(path, names[1], of_c.rows(), Some(columns));
+    let read_c = |path| of_file(path, names[1], rows_of_c, Some(columns));
     let file = args.before.map(|path| move || read_c(path));
     let random = Operand::Random { columns, seed: running.seed.wrapping_add(1) };
     let of_before = file.as_ref().map_or(random, |read| Operand::File(read));
@@ -90,23 +92,23 @@ fn multiply<T: DistScalar, I: Index, O: Index>(job: &Job, args: &Spmm<'_>) -> Re
         false => Some(of_before.part(job, of_c, layout)?),
     };
 
-    let zeros = DistDense::<T>::zeros(&job.ranks, of_c, columns, layout);
+    let zeros = DistDense::<T>::zeros(&job.ranks, of_c.partition, columns, layout);
     let mut c = job.together(zeros.map_err(Failure::from))?;
-    let (mut plan, plan_ms) = measure::once(|| Engine::<T>::new(&location, &pattern, &problem))?;
+    let (mut plan, plan_ms) = measure::once(|| Engine::<T>::new(&location, pattern, &problem))?;
     let scale = Scale::new().alpha(alpha).beta(beta);
     // β = 0 must not read it.
     c.local_mut().data_mut().fill(T::from_f64(f64::NAN));
     let first = before.as_ref().map(DistDense::local);
-    job.together(plan.upload(&a, b.local(), c.local(), first))?;
+    job.together(plan.upload(a, b.local(), c.local(), first))?;
     let timing = job.repeat(running.repeat, &mut |step| match step {
         Step::Prepare => plan.prepare(c.local_mut(), first),
-        Step::Execute => plan.execute(&a, b.local(), c.local_mut(), scale),
+        Step::Execute => plan.execute(a, b.local(), c.local_mut(), scale),
     })?;
     job.together(plan.download(c.local_mut()))?;
     let sample = sample(job, c.local().data())?;
 
-    let gathered = match running.verify || running.output.is_some() {
-        true => c.gather()?,
+    let gathered = match running.verify {
+        true => gather_dense(job, &c, of_c)?,
         false => None,
     };
     // Read once more, by one rank, and not in parts.
@@ -117,8 +119,8 @@ fn multiply<T: DistScalar, I: Index, O: Index>(job: &Job, args: &Spmm<'_>) -> Re
     let verdict = match (&whole, &gathered) {
         (Some(a), Some(c)) => {
             let _spinner = crate::output::spinner(job.printing, "verifying");
-            let b = operand.whole(of_b.rows(), layout);
-            let before = before.map(|_| of_before.whole(of_c.rows(), layout)).transpose();
+            let b = operand.whole(rows_of_b, layout);
+            let before = before.map(|_| of_before.whole(rows_of_c, layout)).transpose();
             let check = b.and_then(|b| {
                 let before = before?;
                 let product = oracle::Spmm {
@@ -136,12 +138,9 @@ fn multiply<T: DistScalar, I: Index, O: Index>(job: &Job, args: &Spmm<'_>) -> Re
         _ => None,
     };
     let verdict = job.together(verdict.transpose())?;
-    job.first(|| match (&running.output, &gathered) {
-        (Some(path), Some(c)) => {
-            Ok(gustav::io::write_dense(path, c.view(), &WriteOptions::default())?)
-        }
-        _ => Ok(()),
-    })?;
+    if let Some(path) = &running.output {
+        write_dense(job, &c, of_c, path)?;
+    }
     let op = if problem.transpose_a { "Aᵀ" } else { "A" };
     let formula = match args.operation {
         Operation::Spmv => format!("y = {op}·x"),
@@ -151,6 +150,7 @@ fn multiply<T: DistScalar, I: Index, O: Index>(job: &Job, args: &Spmm<'_>) -> Re
         source: args.file,
         types: &args.options.types,
         explanation: plan.explain(),
+        partition: ranked.spread(),
         threads,
         plan_ms,
         timing,

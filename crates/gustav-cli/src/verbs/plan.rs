@@ -19,7 +19,11 @@ use crate::types::with_types;
 #[derive(Debug, clap::Args)]
 pub struct Args {
     /// The sparse matrix A
+    #[arg(value_name = "A")]
     file: Source,
+    /// The sparse matrix B, for spgemm (A, or its transpose where A is not square, unless given)
+    #[arg(value_name = "B")]
+    right: Option<Source>,
     /// The product
     #[arg(long, value_parser = crate::args::operations(), default_value = "spmm")]
     operation: Operation,
@@ -78,6 +82,7 @@ pub fn run(args: &Args) -> Result {
     if !args.ranks.mpi_ranks.is_empty() {
         return mpi::forecast(&mpi::Forecast {
             file: &args.file,
+            right: args.right.as_ref(),
             operation: args.operation,
             columns: args.columns.unwrap_or(1),
             seed: args.seed,
@@ -91,6 +96,7 @@ pub fn run(args: &Args) -> Result {
     if args.ranked.mpi {
         return mpi::plan(&mpi::Plan {
             file: &args.file,
+            right: args.right.as_ref(),
             operation: args.operation,
             columns: args.columns.unwrap_or(1),
             calls: args.calls,
@@ -141,7 +147,7 @@ pub fn run(args: &Args) -> Result {
                 let read = || {
                     Operands::<T, I, O>::choose(
                         &args.file,
-                        None,
+                        args.right.as_ref(),
                         choice.transpose,
                         *seed,
                         *printing,
@@ -230,6 +236,9 @@ fn check(args: &Args) -> Result<()> {
         }
         () if !dense && args.layout.layout.is_some() => {
             format!("layout: {operation} has no dense matrix, it is that of spmm and sddmm")
+        }
+        () if operation != Operation::Spgemm && args.right.is_some() => {
+            format!("B: {operation} takes none, it is the sparse one of spgemm")
         }
         () if args.measure && args.choice.order.is_some() => {
             "measure: candidates are timed in orders of their own, leave --order out".to_string()

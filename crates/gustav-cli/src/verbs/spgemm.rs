@@ -96,6 +96,25 @@ fn bytes(text: &str) -> std::result::Result<usize, String> {
     count.ok_or_else(|| "expected a number of bytes, such as 65536, 500M or 2G".into())
 }
 
+/// What is said where A is not square and B is not named.
+pub const NOT_SQUARE: &str = "A is not square; multiplying A·Aᵀ";
+
+/// Whether B has as many rows as `op`, A or its transpose, has columns.
+///
+/// # Errors
+/// [`Error::Shape`].
+pub fn check_inner(op: &str, columns: usize, (rows, cols): (usize, usize)) -> Result<()> {
+    if rows == columns {
+        return Ok(());
+    }
+    Err(Error::Shape {
+        op: "spgemm",
+        expected: format!("B with {columns} rows, as many as {op} has columns"),
+        found: format!("{rows} x {cols}"),
+    }
+    .into())
+}
+
 /// A, and B if it is not A.
 pub struct Operands<T: Scalar, I: Index, O: Index> {
     /// A.
@@ -142,19 +161,12 @@ impl<T: Scalar, I: Index, O: Index> Operands<T, I, O> {
             None => (Some(a.view().transpose()?), "Aᵀ"),
         };
         if right.is_none() && !square {
-            output::note(printing, &format!("A is not square; multiplying {op}·{name}"));
+            let words = if transpose { "A is not square; multiplying Aᵀ·A" } else { NOT_SQUARE };
+            output::note(printing, words);
         }
         let operands = Operands { a, b, mask: None, formula: format!("C = {op}·{name}") };
         let inner = if transpose { operands.a.nrows() } else { operands.a.ncols() };
-        let b = operands.b();
-        if b.nrows() != inner {
-            return Err(Error::Shape {
-                op: "spgemm",
-                expected: format!("B with {inner} rows, as many as {op} has columns"),
-                found: format!("{} x {}", b.nrows(), b.ncols()),
-            }
-            .into());
-        }
+        check_inner(op, inner, (operands.b().nrows(), operands.b().ncols()))?;
         Ok(operands)
     }
 

@@ -82,6 +82,18 @@ fn products_are_right_and_printed_once() {
             "sddmm gen:rmat:8,6 --depth 7 --factors --beta 2",
             "spgemm gen:grid5:20x20 --alpha 2",
             "spgemm a.mtx",
+            "spgemm gen:uniform:60x90,4 --dtype f64",
+            "spgemm gen:uniform:60x90,4 gen:power-law:90x30,1,2 --unsorted",
+            "spgemm a.mtx gen:diagonal:4",
+            "spmm gen:rmat:8,6 --columns 5 --partition even --layout column-major",
+            "spmm gen:rmat:8,6 --columns 5 --beta 2 --partition reverse-cuthill-mckee",
+            "spmm gen:uniform:300x170,5 --columns 8 --transpose --partition label-propagation",
+            "spmm gen:rmat:8,6 --columns 5 --transpose --layout column-major --partition lpt",
+            "spmv gen:uniform:170x300,5 --beta 3 --partition plain",
+            "sddmm gen:rmat:8,6 --depth 7 --factors --beta 2 --partition reverse-cuthill-mckee",
+            "sddmm gen:uniform:300x170,5 --depth 7 --partition even",
+            "spgemm gen:rmat:8,6 --partition reverse-cuthill-mckee",
+            "spgemm gen:uniform:60x90,4 --partition label-propagation",
         ] {
             let report = job(&folder, ranks, &format!("{line} --repeat 2 --verify"));
             assert_eq!(report["verified"], true, "{line}");
@@ -142,6 +154,9 @@ fn files_are_those_of_one_rank() {
         ("spgemm a.mtx a.mtx --transpose", ""),
         ("sddmm a.mtx --depth 3 --dtype i64", "mtx"),
         ("spgemm a.mtx --dtype i64", "mtx"),
+        ("spmm a.mtx --columns 4 --dtype i64 --layout column-major", "npy"),
+        ("spmm a.mtx --columns 4 --dtype i64 --layout column-major", "mtx"),
+        ("spmm a.mtx --columns 4 --dtype i64", "mtx"),
     ] {
         if ending.is_empty() {
             let refused = error(&folder, &format!("-n 2 gustav {line} --mpi"));
@@ -149,15 +164,27 @@ fn files_are_those_of_one_rank() {
             continue;
         }
         folder.json(&format!("{line} --repeat 1 -o one.{ending} --json"));
-        job(&folder, 3, &format!("{line} --repeat 1 -o three.{ending}"));
         let read = |name: &str| folder.read(&format!("{name}.{ending}"));
-        assert_eq!(read("one"), read("three"), "{line}");
+        for spread in ["even", "balanced", "lpt", "reverse-cuthill-mckee"] {
+            let line = format!("{line} --partition {spread} --repeat 1 -o three.{ending}");
+            assert_eq!(job(&folder, 3, &line)["partition"], spread);
+            assert_eq!(read("one"), read("three"), "{line}");
+        }
     }
     // An operand of a file is that of one rank as well.
     folder.json("spmm a.mtx --columns 4 --dtype i64 --transpose -o b.npy --json");
     folder.json("spmm a.mtx --b b.npy --dtype i64 -o one.npy --json");
     job(&folder, 2, "spmm a.mtx --b b.npy --dtype i64 -o two.npy --verify");
     assert_eq!(folder.read("one.npy"), folder.read("two.npy"));
+    // Also where its rows are in another order on the ranks, as those of a square A.
+    folder.json("spmm gen:rmat:6,5 --columns 3 --dtype i64 -o b.npy --json");
+    for options in ["", "--transpose --layout column-major"] {
+        let line = format!("spmm gen:rmat:6,5 --b b.npy {options}");
+        folder.json(&format!("{line} --dtype i64 --alpha 2 -o one.npy --json"));
+        let line = format!("{line} --dtype i64 --alpha 2 --partition lpt -o two.npy");
+        job(&folder, 3, &line);
+        assert_eq!(folder.read("one.npy"), folder.read("two.npy"), "{line}");
+    }
 }
 
 #[test]
@@ -175,6 +202,10 @@ fn errors_are_printed_once_and_nobody_waits() {
         ("-n 2 gustav sddmm a.mtx --depth 4 --mpi --copies 2", "copies: they are of spmm"),
         ("-n 2 gustav spgemm a.mtx --mpi --device cuda:0 --threads 2", "threads: ranks with GPUs"),
         ("-n 2 gustav spmv a.mtx --mpi -o nowhere/y.npy", "nowhere"),
+        ("-n 2 gustav spgemm a.mtx missing.mtx --mpi", "missing.mtx"),
+        ("-n 2 gustav spgemm a.mtx gen:diagonal:9 --mpi", "as many as A has columns"),
+        ("-n 2 gustav spgemm a.mtx a.mtx --mpi --partition lpt", "--partition balanced"),
+        ("-n 2 gustav spmm a.mtx --columns 4 --mpi --order lpt", "--partition"),
         (
             "-n 1 gustav spmm a.mtx --columns 4 --mpi : -n 1 gustav spmm a.mtx --columns 5 --mpi",
             "rank 1 has arguments",
@@ -261,7 +292,12 @@ fn ranks_that_are_not_run_are_counted() {
         ("plan gen:grid5:9x9 --columns 4 --mpi-ranks 4 --host-bandwidth 0", "more than 0"),
         ("plan gen:grid5:9x9 --columns 4 --mpi-ranks 4 --host-latency=-1", "at least 0"),
         ("plan gen:grid5:9x9 --columns 4 --mpi-ranks 1000000000000", "at most 65536"),
-        ("plan gen:grid5:9x9 --operation spgemm --mpi-ranks 4", "--mpi --operation spgemm"),
+        ("plan gen:grid5:9x9 --operation spgemm --transpose --mpi-ranks 4", "transpose: "),
+        ("plan gen:grid5:9x9 gen:diagonal:9 --operation spgemm --mpi-ranks 4", "81 rows"),
+        ("plan gen:grid5:9x9 gen:diagonal:81 --columns 4 --mpi-ranks 4", "B: spmm takes none"),
+        ("plan gen:grid5:9x9 --columns 4 --mpi-ranks 4 --partition even", "partition: "),
+        ("plan gen:grid5:9x9 --columns 4 --mpi-ranks 4 --copies 2", "copies: "),
+        ("spmm gen:grid5:9x9 --columns 4 --partition even", "--mpi"),
         ("plan gen:grid5:9x9 --columns 4 --mpi-ranks 4 --bandwidth 0", "more than 0"),
         ("plan gen:grid5:9x9 --columns 4 --mpi-ranks 4 --mpi", "cannot be used with"),
         ("spmm gen:grid5:9x9 --columns 4 --communication cheapest", "--mpi"),
@@ -272,15 +308,59 @@ fn ranks_that_are_not_run_are_counted() {
 }
 
 #[test]
+fn sparse_products_on_ranks_that_are_not_run_are_counted() {
+    let folder = Folder::new();
+    let model = "--operation spgemm --mpi-ranks 1,4 --rate 1e6 --latency 0 --bandwidth 1e9 --json";
+    for (matrices, columns, of_b, products) in [
+        // B, and the intermediate products: every row of A has four nonzeros, and every row of B five.
+        ("gen:uniform:60x90,4 gen:uniform:90x30,5", 30, 90 * 5, 60 * 4 * 5),
+        ("gen:uniform:90x90,4", 90, 90 * 4, 90 * 4 * 4),
+        ("gen:block:64,8", 64, 64 * 8, 64 * 8 * 8),
+        // Blocks that ranks cut.
+        ("gen:block:54,6", 54, 54 * 6, 54 * 6 * 6),
+    ] {
+        let report = folder.json(&format!("plan {matrices} {model}"));
+        assert_eq!(printed(&report), documented(&page(), "plan --mpi-ranks", &[]));
+        assert_eq!(report["columns"], columns, "{matrices}");
+        let forecasts = report["forecasts"].as_array().expect("lines");
+        let of = |ranks: u64, sent: &str| {
+            let is = |f: &&Value| f["ranks"] == ranks && f["communication"] == sent;
+            forecasts.iter().find(is).unwrap_or_else(|| panic!("{sent} on {ranks}: {report}"))
+        };
+        assert_eq!(forecasts.len(), 4, "{report}");
+        assert_eq!(of(1, "rows-of-b")["bytes"], 0);
+        assert_eq!(
+            of(1, "rows-of-b")["execute_ms"].as_f64(),
+            Some(f64::from(products) / 1e6 * 1e3)
+        );
+        assert_eq!(of(4, "all of B to all")["bytes"], of_b * 4 * 3, "{matrices}");
+        let sent = of(4, "rows-of-b")["bytes"].as_u64().expect("a number");
+        assert!(sent <= of_b * 4 * 3, "{matrices}");
+        // Rows of a block need those of the same block alone.
+        assert_eq!(sent == 0, matrices == "gen:block:64,8", "{matrices}");
+    }
+    // Where A is not square, B is its transpose, whose rows are as long as columns of A.
+    let report = folder.json(&format!("plan gen:uniform:60x90,4 {model} --quiet"));
+    assert_eq!(report["columns"], 60);
+    // The rate is measured unless given.
+    let line = "plan gen:uniform:60x90,4 --operation spgemm --mpi-ranks 4 --quiet --json";
+    let report = folder.json(line);
+    assert!(report["model"]["rate"].as_f64() > Some(0.0), "{report}");
+}
+
+#[test]
 #[ignore = "needs mpiexec, as of pip install mpich"]
 fn ranks_send_what_was_counted() {
     let folder = Folder::new();
     for (matrix, options) in [
-        ("gen:rmat:8,6", ""),
-        ("gen:rmat:8,6", "--transpose --dtype f16"),
-        ("gen:uniform:300x170,5", "--communication partial-rows-of-c"),
+        ("gen:rmat:8,6", "--columns 9"),
+        ("gen:rmat:8,6", "--columns 9 --transpose --dtype f16"),
+        ("gen:uniform:300x170,5", "--columns 9 --communication partial-rows-of-c"),
+        ("gen:rmat:8,6", "--operation spgemm"),
+        ("gen:uniform:300x170,5", "--operation spgemm --dtype f64"),
+        ("gen:uniform:300x170,5 gen:power-law:170x90,1,2", "--operation spgemm"),
     ] {
-        let line = format!("plan {matrix} --columns 9 {options}");
+        let line = format!("plan {matrix} {options} --quiet");
         let counted = folder.json(&format!("{line} --mpi-ranks 4 --json"));
         let lines = counted["forecasts"].as_array().expect("lines");
         let sent = job(&folder, 4, &line);

@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 
 use gustav_core::{
     AnyPattern, Csr, CsrView, DType, Error, Index, IndexSlice, Pattern, PatternRef, Problem,
-    Result, Scalar, Values, with_pattern,
+    Result, Scalar, Values, validate, with_pattern,
 };
 use gustav_plan::Choice;
 
@@ -186,6 +186,36 @@ impl<'a, T: SpgemmKernels, I: Index, O: Index> SpgemmPlan<'a, T, I, O> {
             Some(product) => product.into_csr(),
             None => reuse.ok_or_else(unknown_pattern),
         }
+    }
+
+    /// Computes the values of C alone, in `values`, where C has pattern `of_c`, that of an earlier product of this plan;
+    /// `alpha` is the semiring's one unless given.
+    ///
+    /// # Errors
+    /// As [`SpgemmPlan::execute`] with a matrix to reuse; [`Error::Length`] when `values` are not as many as the entries of
+    /// `of_c`.
+    pub fn execute_into<'v, U: Scalar<Accum = T::Accum>>(
+        &mut self,
+        a: impl Into<Values<'v, T>>,
+        b: impl Into<Values<'v, T>>,
+        alpha: Option<T::Accum>,
+        (of_c, values): (&Pattern<I, O>, &mut [U]),
+    ) -> Result<()> {
+        self.inner.setup.check_output(U::DTYPE)?;
+        validate::length("values of C", of_c.nnz(), values.len())?;
+        let (a, b, plan) = (a.into(), b.into(), &mut self.inner);
+        let request = Request { alpha, add: None, reuse: Some((of_c.id(), values)) };
+        if U::DTYPE == T::DTYPE {
+            T::spgemm(plan, a, b, request.cast()).map(drop)
+        } else {
+            T::spgemm_of_sums(plan, a, b, request.cast()).map(drop)
+        }
+    }
+
+    /// Whether all products of this plan have the pattern of the first, of which [`SpgemmPlan::execute_into`] computes the
+    /// values.
+    pub fn keeps_pattern(&self) -> bool {
+        self.inner.setup.same_pattern()
     }
 }
 

@@ -9,6 +9,8 @@ use cudarc::driver::{result, sys};
 use gustav_core::{Buffer, Error, Result};
 
 use super::driver::{Checked, describe};
+#[cfg(test)]
+use super::ledger;
 use super::order::{self, Users, Uses};
 use super::stream::{Stream, relaxed};
 use super::{Device, graph};
@@ -41,6 +43,8 @@ pub(crate) struct Memory {
     owned: bool,
     /// What keeps memory that is not owned, until the work on it is done.
     holder: Option<Box<dyn Any + Send + Sync>>,
+    /// The block that it is part of, if it is: the streams that use the one use the other.
+    whole: Option<Arc<Memory>>,
     users: Users,
 }
 
@@ -50,7 +54,12 @@ impl Memory {
     }
 
     pub(super) fn users(&self) -> &Users {
-        &self.users
+        self.whole.as_ref().map_or(&self.users, |whole| whole.users())
+    }
+
+    /// Whether the memory is freed with the last use of the block.
+    fn is_owned(&self) -> bool {
+        self.whole.as_ref().map_or(self.owned, |whole| whole.is_owned())
     }
 }
 
@@ -196,10 +205,30 @@ impl<T: bytemuck::Pod> DeviceBuffer<T> {
         len: usize,
         holder: impl Any + Send + Sync,
     ) -> Self {
-        let (holder, users) =
-            (Some(Box::new(holder) as Box<dyn Any + Send + Sync>), Users::default());
-        let memory = Memory { device: device.clone(), address, owned: false, holder, users };
-        DeviceBuffer { memory: Arc::new(memory), len, value: PhantomData }
+        let mut buffer = Self::at(device, address, len, false, Users::default());
+        if let Some(memory) = Arc::get_mut(&mut buffer.memory) {
+            memory.holder = Some(Box::new(holder));
+        }
+        buffer
+    }
+
+    /// `len` values from value `first` on as a buffer of their own, in the same memory, which lives as long as one of the
+    /// two: work on one waits for earlier work on the other.
+    ///
+    /// # Safety
+    /// Nobody writes values by one of the buffers that work queued by the other still reads as they were, or that others
+    /// rely on, such as column indices of a pattern.
+    ///
+    /// # Panics
+    /// If the buffer has fewer values.
+    pub unsafe fn part(&self, first: usize, len: usize) -> Self {
+        assert!(first.checked_add(len).is_some_and(|end| end <= self.len), "values of the buffer");
+        let address = self.address() + (first * size_of::<T>()) as u64;
+        let mut part = Self::at(self.device(), address, len, false, Users::default());
+        if let Some(memory) = Arc::get_mut(&mut part.memory) {
+            memory.whole = Some(self.memory.clone());
+        }
+        part
     }
 
     /// A buffer that owns memory released by [`DeviceBuffer::give_away`].
@@ -211,7 +240,8 @@ impl<T: bytemuck::Pod> DeviceBuffer<T> {
     }
 
     fn at(device: &Device, address: u64, len: usize, owned: bool, users: Users) -> Self {
-        let memory = Memory { device: device.clone(), address, owned, holder: None, users };
+        let (device, holder, whole) = (device.clone(), None, None);
+        let memory = Memory { device, address, owned, holder, whole, users };
         DeviceBuffer { memory: Arc::new(memory), len, value: PhantomData }
     }
 
@@ -439,12 +469,12 @@ impl<T> DeviceBuffer<T> {
 
     /// Whether nothing else refers to the memory: no plan, no graph.
     pub(crate) fn is_alone(&self) -> bool {
-        Arc::strong_count(&self.memory) == 1
+        Arc::strong_count(&self.memory) == 1 && self.memory.whole.is_none()
     }
 
     /// Whether the memory is freed with the buffer.
     pub(crate) fn is_owned(&self) -> bool {
-        self.memory.owned
+        self.memory.is_owned()
     }
 
     /// Forgets the streams that used the buffer, all of whose work is done.
@@ -512,96 +542,5 @@ impl<T> Deref for DeviceSliceMut<'_, T> {
     type Target = DeviceBuffer<T>;
     fn deref(&self) -> &DeviceBuffer<T> {
         self.0
-    }
-}
-
-/// For tests: tracks the memory that a thread allocates, with a limit that simulates a full device.
-#[cfg(test)]
-pub(crate) mod ledger {
-    use std::cell::RefCell;
-    use std::collections::HashMap;
-
-    use gustav_core::{Error, Result};
-
-    #[derive(Default)]
-    struct Ledger {
-        held: HashMap<u64, usize>,
-        most: Option<usize>,
-        peak: usize,
-        allocations: usize,
-        /// How often an allocation of page-locked memory was refused.
-        refused: Option<usize>,
-    }
-
-    impl Ledger {
-        fn bytes(&self) -> usize {
-            self.held.values().sum()
-        }
-    }
-
-    thread_local! {
-        static LEDGER: RefCell<Ledger> = RefCell::default();
-    }
-
-    fn with<R>(work: impl FnOnce(&mut Ledger) -> R) -> R {
-        LEDGER.with_borrow_mut(work)
-    }
-
-    pub(super) fn allow(what: &'static str, needed: u128) -> Result<()> {
-        let available = with(|l| l.most.map(|most| most.saturating_sub(l.bytes()) as u64));
-        match available {
-            Some(available) if needed > u128::from(available) => {
-                Err(Error::OutOfMemory { what, needed, available: Some(available) })
-            }
-            _ => Ok(()),
-        }
-    }
-
-    pub(crate) fn allow_locked(what: &'static str, needed: u128) -> Result<()> {
-        match with(|l| l.refused.as_mut().map(|refused| *refused += 1)) {
-            Some(()) => Err(Error::OutOfMemory { what, needed, available: Some(0) }),
-            None => Ok(()),
-        }
-    }
-
-    pub(super) fn take(address: u64, bytes: usize) {
-        with(|l| {
-            l.held.insert(address, bytes);
-            l.allocations += 1;
-            l.peak = l.peak.max(l.bytes());
-        });
-    }
-
-    pub(super) fn free(address: u64) {
-        with(|l| l.held.remove(&address));
-    }
-
-    /// Runs `work` as on a device with only `bytes` bytes of free memory.
-    pub(crate) fn with_free_memory<R>(bytes: usize, work: impl FnOnce() -> R) -> R {
-        with(|l| l.most = Some(l.bytes() + bytes));
-        let result = work();
-        with(|l| l.most = None);
-        result
-    }
-
-    /// Runs `work` as on a host without page-locked memory; also returns how often it was
-    /// requested.
-    pub(crate) fn without_locked<R>(work: impl FnOnce() -> R) -> (R, usize) {
-        with(|l| l.refused = Some(0));
-        let result = work();
-        (result, with(|l| l.refused.take()).unwrap_or(0))
-    }
-
-    /// Bytes of all buffers.
-    pub(crate) fn held() -> usize {
-        with(|l| l.bytes())
-    }
-
-    /// The result of `work`, the number of buffers that it allocated, and the peak of the bytes of
-    /// all buffers.
-    pub(crate) fn watched<R>(work: impl FnOnce() -> R) -> (R, usize, usize) {
-        with(|l| (l.allocations, l.peak) = (0, l.bytes()));
-        let result = work();
-        with(|l| (result, l.allocations, l.peak))
     }
 }

@@ -4,6 +4,8 @@ mod counters;
 pub(crate) mod driver;
 pub mod foreign;
 pub(crate) mod graph;
+#[cfg(test)]
+pub(crate) mod ledger;
 pub mod memory;
 pub(crate) mod order;
 pub mod pinned;

@@ -37,7 +37,7 @@ impl<T: bytemuck::Pod> PinnedBuffer<T> {
         let mut ptr = NonNull::dangling();
         if bytes > 0 {
             #[cfg(test)]
-            crate::device::memory::ledger::allow_locked(what, needed)?;
+            crate::device::ledger::allow_locked(what, needed)?;
             device.bind()?;
             // SAFETY: the context is bound; the block is freed once, by `drop`.
             let block = unsafe { result::malloc_host(bytes, 0) }.map_err(|e| match e.0 {

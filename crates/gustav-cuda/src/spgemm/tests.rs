@@ -8,7 +8,7 @@ use gustav_testkit::oracle;
 use super::masked::{Config, MaskedPlan};
 use super::{Options, SpgemmPlan};
 use crate::device::Device;
-use crate::device::memory::ledger::{held, watched, with_free_memory, without_locked};
+use crate::device::ledger::{held, watched, with_free_memory, without_locked};
 use crate::matrix::DeviceCsr;
 use crate::product::{Call, SpgemmCall};
 

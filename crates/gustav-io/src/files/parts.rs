@@ -7,7 +7,7 @@ use std::io::{self, Write};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use gustav_core::{Buffer, Csr, CsrView, Error, Index, Result, Scalar};
+use gustav_core::{Buffer, Csr, CsrView, DenseView, Error, Index, Layout, Result, Scalar};
 
 use super::format::{Compression, Format, of_content};
 use super::header::{Field, Symmetry};
@@ -322,5 +322,123 @@ pub fn write_sections<T: Scalar>(
             options.pattern_only,
         )?;
         write(Section::Lines, to)
+    })
+}
+
+/// What a file holds of every row of a dense matrix, one after another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DenseSection {
+    /// All elements of the rows.
+    Rows,
+    /// Elements of this column.
+    Column(usize),
+    /// Lines of text with the elements of this column.
+    Lines(usize),
+}
+
+/// A dense matrix to be written whose rows several processes have.
+#[derive(Clone, Copy, Debug)]
+pub struct WholeDense {
+    /// Rows.
+    pub rows: usize,
+    /// Columns.
+    pub columns: usize,
+    /// Of the processes' rows, and of the array in an npy file.
+    pub layout: Layout,
+}
+
+/// The sections that the file of a dense matrix has, in order.
+///
+/// # Errors
+/// [`Error::Argument`] for a name or options that [`write_dense_sections`] refuses.
+pub fn dense_sections(
+    path: &Path,
+    whole: WholeDense,
+    options: &WriteOptions,
+) -> Result<Vec<DenseSection>> {
+    let (format, _) = target(path, options)?;
+    check(format, options)?;
+    let refuse = |found: String, expected: &str| {
+        Err(Error::Argument { name: "output file", found, expected: expected.into() })
+    };
+    Ok(match (format, whole.layout) {
+        _ if options.symmetry != Symmetry::General => {
+            return refuse(format!("{} form", options.symmetry.name()), "general form, in parts");
+        }
+        (Format::Npy, Layout::RowMajor) => vec![DenseSection::Rows],
+        (Format::Npy, Layout::ColumnMajor) => {
+            (0..whole.columns).map(DenseSection::Column).collect()
+        }
+        (Format::MatrixMarket, _) => (0..whole.columns).map(DenseSection::Lines).collect(),
+        (Format::Npz | Format::Smtx, _) => {
+            return refuse(format!("{format} for a dense matrix"), "npy or mtx");
+        }
+    })
+}
+
+/// The bytes of `section` for `rows`, in the layout of the whole.
+///
+/// # Errors
+/// [`Error::OutOfMemory`].
+pub fn bytes_of_dense_section<T: Scalar>(
+    section: DenseSection,
+    rows: DenseView<'_, T>,
+) -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let elements = match section {
+        DenseSection::Rows => rows.nrows() * rows.ncols(),
+        DenseSection::Column(_) | DenseSection::Lines(_) => rows.nrows(),
+    };
+    let mut append = || match section {
+        DenseSection::Rows => {
+            bytes.try_reserve_exact(elements * size_of::<T>())?;
+            for row in 0..rows.nrows() {
+                let row: Vec<T> = (0..rows.ncols()).map(|column| rows.get(row, column)).collect();
+                npz::append_values(&mut bytes, &row)?;
+            }
+            Ok(())
+        }
+        DenseSection::Column(column) => {
+            let column: Vec<T> = (0..rows.nrows()).map(|row| rows.get(row, column)).collect();
+            npz::append_values(&mut bytes, &column)
+        }
+        DenseSection::Lines(column) => {
+            super::matrix_market::write::array_lines(&mut bytes, rows, column)
+        }
+    };
+    append().map_err(|_| Error::OutOfMemory {
+        what: "bytes to write",
+        needed: elements as u128 * 32,
+        available: gustav_core::buffer::available_memory(),
+    })?;
+    Ok(bytes)
+}
+
+/// Writes the file of `whole`, with values of type `T`, as [`write_dense`](super::write_dense)
+/// does: whole or not at all. `write` is called for every section in order, and writes its bytes
+/// for all rows in order.
+///
+/// # Errors
+/// As [`write_dense`](super::write_dense).
+pub fn write_dense_sections<T: Scalar>(
+    path: impl AsRef<Path>,
+    whole: WholeDense,
+    options: &WriteOptions,
+    mut write: impl FnMut(DenseSection, &mut dyn Write) -> io::Result<()>,
+) -> Result<()> {
+    let path = path.as_ref();
+    let sections = dense_sections(path, whole, options)?;
+    let (format, compression) = target(path, options)?;
+    let shape = [whole.rows, whole.columns];
+    let descr = if format == Format::Npy { Some(super::npy::descr::<T>()?) } else { None };
+    atomic::write(path, compression, |to| {
+        match descr {
+            Some(descr) => {
+                let fortran = whole.layout == Layout::ColumnMajor;
+                super::npy::write_header(to, descr, fortran, &shape)?;
+            }
+            None => super::matrix_market::write::array_head::<T>(to, shape, Symmetry::General)?,
+        }
+        sections.iter().try_for_each(|section| write(*section, to))
     })
 }

@@ -3,6 +3,8 @@
 mod messages;
 mod staging;
 
+use std::ops::Range;
+
 use gustav_core::{Batch, Error, Layout, Problem, Result};
 use gustav_cuda::{DeviceBuffer, DeviceDense};
 
@@ -122,7 +124,8 @@ pub fn check_device<T: DistScalar>(
     }
 }
 
-/// `len` values of `buffer` from `first` on, as memory of its own.
+/// `len` values of `buffer` from `first` on, as memory of its own: unlike those of [`DeviceBuffer::part`], work on them does
+/// not wait for other work on the buffer.
 ///
 /// # Safety
 /// `buffer` lives until the work on them is done, and the caller orders it after other work on them.
@@ -135,6 +138,23 @@ pub unsafe fn part<T: DistScalar>(
     let address = buffer.address() + (first * size_of::<T>()) as u64;
     // SAFETY: values of the buffer; the rest is promised by the caller.
     unsafe { DeviceBuffer::borrowed(buffer.device(), address, len) }
+}
+
+/// Rows `rows` of `m`, in its memory.
+///
+/// # Safety
+/// As [`DeviceBuffer::part`].
+pub unsafe fn rows_in<T: DistScalar>(
+    m: &DeviceDense<T>,
+    rows: Range<usize>,
+) -> Result<DeviceDense<T>> {
+    let (layout, ld, data) = (m.layout(), m.leading_dimension(), m.data());
+    let step = if layout == Layout::RowMajor { ld } else { 1 };
+    // A matrix without columns may have no memory.
+    let first = data.len().min(rows.start * step);
+    // SAFETY: promised by the caller.
+    let values = unsafe { data.part(first, data.len() - first) };
+    DeviceDense::new(rows.len(), m.ncols(), layout, ld, values)
 }
 
 /// Rows of a message as a matrix.

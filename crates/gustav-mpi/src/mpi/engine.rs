@@ -190,6 +190,18 @@ impl<H: Handle> Calls<H> {
     }
 }
 
+/// Where `values` begin. Of none that is an address which a library may take for `MPI_IN_PLACE`, such as 1: it gets
+/// another, at which it reads and writes nothing.
+fn address<T>(values: &[T]) -> *const c_void {
+    static NOTHING: u64 = 0;
+    if values.is_empty() { (&raw const NOTHING).cast() } else { values.as_ptr().cast() }
+}
+
+/// The same of values that are written.
+fn address_mut<T>(values: &mut [T]) -> *mut c_void {
+    if values.is_empty() { address(values).cast_mut() } else { values.as_mut_ptr().cast() }
+}
+
 fn count(len: usize) -> Result<c_int, String> {
     c_int::try_from(len).map_err(|_| format!("{len} elements in one message are too many"))
 }
@@ -277,8 +289,12 @@ impl<H: Handle> Engine for Calls<H> {
     fn abort(&self, status: i32) {
         // MPICH's launcher drops what ranks have printed and it has not yet forwarded when a job is aborted.
         std::thread::sleep(PASSED_ON);
-        // SAFETY: of all processes.
-        unsafe { (self.functions.abort)(self.constants.world, status) };
+        // Some return before the launcher ends this process, which must not go on.
+        // SAFETY: of all processes, and of this one.
+        unsafe {
+            (self.functions.abort)(self.constants.world, status);
+            libc::_exit(status);
+        }
     }
 
     unsafe fn duplicate(&self, from: usize) -> Result<(usize, usize, usize), String> {
@@ -319,8 +335,7 @@ impl<H: Handle> Engine for Calls<H> {
         mine: &[u64],
         all: &mut [u64],
     ) -> Result<(), String> {
-        let (from, to): (*const c_void, *mut c_void) =
-            (mine.as_ptr().cast(), all.as_mut_ptr().cast());
+        let (from, to) = (address(mine), address_mut(all));
         let Constants { uint64, max, .. } = self.constants;
         // SAFETY: as many elements on both sides, as promised.
         self.check(unsafe {
@@ -330,16 +345,14 @@ impl<H: Handle> Engine for Calls<H> {
 
     unsafe fn all_gather(&self, on: usize, mine: &[u8], all: &mut [u8]) -> Result<(), String> {
         let (n, byte) = (count(mine.len())?, self.constants.byte);
-        let (from, to): (*const c_void, *mut c_void) =
-            (mine.as_ptr().cast(), all.as_mut_ptr().cast());
+        let (from, to) = (address(mine), address_mut(all));
         // SAFETY: the buffer has the length that MPI asks for, as promised.
         self.check(unsafe { (self.functions.all_gather)(from, n, byte, to, n, byte, H::of(on)) })
     }
 
     unsafe fn all_to_all(&self, on: usize, to: &[u64], from: &mut [u64]) -> Result<(), String> {
         let uint64 = self.constants.uint64;
-        let (send, receive): (*const c_void, *mut c_void) =
-            (to.as_ptr().cast(), from.as_mut_ptr().cast());
+        let (send, receive) = (address(to), address_mut(from));
         // SAFETY: an element for every rank on both sides, as promised.
         self.check(unsafe {
             (self.functions.all_to_all)(send, 1, uint64, receive, 1, uint64, H::of(on))

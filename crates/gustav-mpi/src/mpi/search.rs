@@ -41,8 +41,9 @@ pub fn loaded() -> Vec<Found> {
     names.filter_map(|name| open(Path::new(name), only_loaded).ok()).collect()
 }
 
-/// A library that is loaded now: the one that the user names, else the first of the names above that the system's
-/// loader finds, or that lies beside the launcher or in a Python environment.
+/// A library that is loaded now: the one that the user names, else one with a name from above, which lies beside the first
+/// launcher on the path, or which the system's loader finds, or which lies beside another launcher or in a Python
+/// environment.
 ///
 /// # Errors
 /// [`Error::NoMpi`] naming what was looked for.
@@ -55,29 +56,31 @@ pub fn load() -> Result<Found> {
             reason: format!("{VARIABLE} is {}: {e}", file.display()),
         });
     }
-    let mut names: Vec<&str> = STANDARD.iter().chain(&MPICH).copied().collect();
-    match variable("OMPI_COMM_WORLD_SIZE") {
-        Some(_) => names.splice(0..0, OPEN_MPI).for_each(drop),
-        None => names.extend(OPEN_MPI),
-    }
-    let launchers = variable("PATH").map(|path| {
-        let has_launcher = |f: &PathBuf| f.join("mpiexec").is_file() || f.join("mpirun").is_file();
-        let bins = std::env::split_paths(&path).filter(has_launcher);
-        bins.map(|bin| bin.join("../lib")).collect::<Vec<_>>()
-    });
+    let (open_mpi, others) = (OPEN_MPI.to_vec(), [&STANDARD[..], &MPICH].concat());
+    let families = match variable("OMPI_COMM_WORLD_SIZE") {
+        Some(_) => [open_mpi, others],
+        None => [others, open_mpi],
+    };
+    let path = variable("PATH").unwrap_or_default();
+    let has_launcher = |f: &PathBuf| f.join("mpiexec").is_file() || f.join("mpirun").is_file();
+    let beside = |bin: PathBuf| Some(bin.join("../lib"));
+    let mut launchers = std::env::split_paths(&path).filter(has_launcher).map(beside);
     let python = variable("VIRTUAL_ENV").map(|v| PathBuf::from(v).join("lib"));
-    let folders: Vec<PathBuf> = launchers.into_iter().flatten().chain(python).collect();
+    // The launcher that is called by its name is the first, and None is where the system's loader looks.
+    let first = launchers.next();
+    let places: Vec<Option<PathBuf>> =
+        first.into_iter().chain([None]).chain(launchers).chain(python.map(Some)).collect();
     let mut unusable = String::new();
-    for name in &names {
-        let in_folders = folders.iter().map(|f| f.join(name)).filter(|f| f.is_file());
-        for file in std::iter::once(PathBuf::from(name)).chain(in_folders) {
-            match open(&file, flags) {
-                Ok(found) => return Ok(found),
-                Err(e) if file.is_file() => {
-                    unusable = format!(" ({} cannot be used: {e})", file.display());
-                }
-                Err(_) => {}
+    for (place, name) in families.iter().flat_map(|names| {
+        places.iter().flat_map(move |place| names.iter().map(move |name| (place, name)))
+    }) {
+        let file = place.as_ref().map_or_else(|| PathBuf::from(name), |folder| folder.join(name));
+        match open(&file, flags) {
+            Ok(found) => return Ok(found),
+            Err(e) if file.is_file() => {
+                unusable = format!(" ({} cannot be used: {e})", file.display());
             }
+            Err(_) => {}
         }
     }
     Err(Error::NoMpi {

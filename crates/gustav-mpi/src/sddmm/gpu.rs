@@ -1,25 +1,32 @@
 //! SDDMM over ranks, of which this one computes on a GPU.
 
+use std::ops::Range;
+
 use gustav_core::{
     Batch, Index, Layout, Operation, Pattern, PatternId, Plans, Problem, Result, Scale,
     SddmmRequest, Semiring, validate,
 };
-use gustav_cuda::{DeviceBuffer, DeviceDense, DevicePattern, DeviceValues, RowList};
+use gustav_cuda::{DeviceBuffer, DeviceDense, DevicePattern, DeviceValues, RowList, Stream};
 
 use super::described::{Described, Messages, execution};
 use super::{rows_of_x, rows_of_y};
 use crate::blocks::fits;
-use crate::gpu::{Gpu, GpuMessages, Joined, check_dense, check_device, rows_of};
+use crate::gpu::{Gpu, GpuMessages, Joined, check_dense, check_device, rows_in, rows_of};
 use crate::local::DistScalar;
+use crate::row_parts::{RowPart, largest, row_parts};
 use crate::volume::Counted;
 use crate::{DistPattern, Explanation, Ranks};
+
+// Fewest nonzeros that are worth a product of their own while messages are in flight.
+const LEAST_EARLY: u64 = 1 << 16;
 
 /// A plan for dense products at the nonzeros of a pattern over ranks, of which this one computes on a GPU, made by
 /// `pattern.sddmm(depth).plan(&gpu)`.
 ///
 /// What ranks send is as of an [`SddmmPlan`](crate::SddmmPlan), of which other ranks may have one. Rows of Y that are
-/// received are put beside the rank's own in the GPU's memory, and one product of all its nonzeros follows. Results are
-/// the same to the bit from run to run, for operands of the same alignment and leading dimensions.
+/// received are put beside the rank's own in the GPU's memory. Consecutive rows of the pattern that need none of them are
+/// multiplied meanwhile, if they have enough nonzeros, and then the others. Results are the same to the bit from run to
+/// run, for operands of the same alignment and leading dimensions.
 pub struct GpuSddmmPlan<T: DistScalar> {
     ranks: Ranks,
     number: u64,
@@ -29,13 +36,22 @@ pub struct GpuSddmmPlan<T: DistScalar> {
     rows_of_x: Batch,
     rows_of_y: Batch,
     device: gustav_cuda::Device,
-    plan: gustav_cuda::SddmmPlan<T>,
+    parts: Vec<Part<T>>,
     /// Where other ranks' rows of Y are needed as well.
     beside: Option<Beside<T>>,
     /// Messages, and the rows of Y that go out with them.
     sends: Vec<(usize, RowList<T>)>,
     messages: GpuMessages<T>,
     explanation: Explanation,
+}
+
+/// The product at consecutive rows of the pattern.
+struct Part<T: DistScalar> {
+    of: RowPart,
+    /// Where their values are.
+    values: Range<usize>,
+    /// Early rows have the columns of this rank's Y, others those of all rows that the rank has or receives.
+    plan: gustav_cuda::SddmmPlan<T>,
 }
 
 /// How this rank's rows of Y are put beside ghost rows.
@@ -109,24 +125,38 @@ impl<T: DistScalar> GpuSddmmPlan<T> {
         fits("rows and ghost rows of Y", rows)?;
         let first_row = |q: usize| ghosts.first_row(q, ranks.rank(), own);
         let indices = ghosts.rows_of_nonzeros(local.nnz(), ranks.rank(), first_row)?;
-        let offsets: Vec<u64> = local.offsets().iter().map(|o| o.to_usize() as u64).collect();
-        let numbered = Pattern::<u32, u64>::new(local.nrows(), rows, offsets, indices)?;
-        let layout_y = if count == 0 { problem.layout_b } else { Layout::RowMajor };
-        let planned = Problem::of_pattern(Operation::Sddmm, local.nrows(), rows, local.nnz())
-            .columns(n)
-            .layouts(layout_y, problem.layout_c)
-            .deterministic(problem.deterministic)
-            .calls(problem.calls);
-        let uploaded = DevicePattern::upload(device, &numbered)?;
-        let options = gustav_cuda::sddmm::Options::default();
-        let plan = gustav_cuda::SddmmPlan::new(&uploaded, &planned, &options)?;
+        let own_at = first_row(ranks.rank());
+        let part = |of: RowPart| {
+            let mut numbered: Pattern<u32, u64> = of.pattern(local.offsets(), &indices, rows)?;
+            let mut layout_y = if count == 0 { problem.layout_b } else { Layout::RowMajor };
+            if of.is_early {
+                let of_own: Vec<u32> =
+                    numbered.indices().iter().map(|row| row - own_at as u32).collect();
+                let offsets = numbered.offsets().to_vec();
+                numbered = Pattern::new(numbered.nrows(), own, offsets, of_own)?;
+                layout_y = problem.layout_b;
+            }
+            let (nrows, ncols, nnz) = (numbered.nrows(), numbered.ncols(), numbered.nnz());
+            let planned = Problem::of_pattern(Operation::Sddmm, nrows, ncols, nnz)
+                .columns(n)
+                .layouts(layout_y, problem.layout_c)
+                .deterministic(problem.deterministic)
+                .calls(problem.calls);
+            let uploaded = DevicePattern::upload(device, &numbered)?;
+            let options = gustav_cuda::sddmm::Options::default();
+            let plan = gustav_cuda::SddmmPlan::new(&uploaded, &planned, &options)?;
+            Ok(Part { values: of.nonzeros(local.offsets()), of, plan })
+        };
+        let nonzeros = |part: &RowPart| part.nonzeros(local.offsets()).len() as u64;
+        let parts = row_parts(&ghosts.blocks, local.nrows(), LEAST_EARLY, nonzeros);
+        let parts = parts.into_iter().map(part).collect::<Result<Vec<_>>>()?;
 
         let list = |rows: &[u32]| RowList::<T>::new(device, rows, Semiring::PlusTimes);
         let beside = match count {
             0 => None,
             _ => {
                 let own = list(&(0..own as u32).collect::<Vec<_>>())?;
-                Some(Beside { own, first: first_row(ranks.rank()), rows })
+                Some(Beside { own, first: own_at, rows })
             }
         };
         let sends = sends.into_iter().map(|(message, rows)| Ok((message, list(&rows)?)));
@@ -137,9 +167,13 @@ impl<T: DistScalar> GpuSddmmPlan<T> {
         let messages = GpuMessages::new(ranks, device, exchange, joined, false)?;
         let lists = beside.iter().map(|beside| &beside.own);
         let lists = lists.chain(sends.iter().map(|(_, rows)| rows)).map(RowList::bytes);
-        let held = plan.workspace_bytes() + lists.sum::<usize>() + messages.bytes();
+        let of_parts = parts.iter().map(|part| part.plan.workspace_bytes()).sum::<usize>();
+        let held = of_parts + lists.sum::<usize>() + messages.bytes();
+        let choice = parts[largest(parts.iter().map(|part| part.values.len()))].plan.choice();
+        let early = parts.iter().filter(|part| part.of.is_early || count == 0);
+        let early = early.map(|part| part.values.len() as u64).sum();
         let explained = (&problem, pattern);
-        let explanation = Explanation::new(explained, shape.communication, plan.choice(), held);
+        let explanation = Explanation::new(explained, shape.communication, choice, (early, held));
         let plan = GpuSddmmPlan {
             ranks: ranks.clone(),
             number,
@@ -149,7 +183,7 @@ impl<T: DistScalar> GpuSddmmPlan<T> {
             rows_of_y: rows_of_y(&problem, own),
             problem,
             device: device.clone(),
-            plan,
+            parts,
             beside,
             sends,
             messages,
@@ -229,6 +263,13 @@ impl<T: DistScalar> GpuSddmmPlan<T> {
         if let (Some(beside), Some(all)) = (&self.beside, &mut transport.staging.joined) {
             beside.own.pack(y, all, beside.first * n, stream)?;
         }
+        let scale = Scale::new().alpha(alpha).beta(beta);
+        let mut execute = |parts: &mut [Part<T>], is_early: bool, y: &DeviceDense<T>| {
+            let mut parts = parts.iter_mut().filter(|part| part.of.is_early == is_early);
+            parts.try_for_each(|part| part.execute(x, y, values, factors, (scale, stream)))
+        };
+        // Copies and messages run while the GPU multiplies.
+        execute(&mut self.parts, true, y)?;
         transport.send_pending()?;
         transport.receive_all()?;
         let joined = self.beside.as_ref().zip(transport.staging.joined.as_ref());
@@ -237,10 +278,30 @@ impl<T: DistScalar> GpuSddmmPlan<T> {
             unsafe { rows_of(all, 0, (beside.rows, n)) }
         });
         let all = all.transpose()?;
-        let of = gustav_cuda::SddmmCall::from(Scale::new().alpha(alpha).beta(beta)).on(stream);
-        let of = factors.map_or(of, |factors| of.factors(factors));
-        self.plan.execute(x, all.as_ref().unwrap_or(y), values, of)?;
+        execute(&mut self.parts, false, all.as_ref().unwrap_or(y))?;
         transport.finish()
+    }
+}
+
+impl<T: DistScalar> Part<T> {
+    /// The values of these rows, among those of the rank, with its rows of X.
+    fn execute(
+        &mut self,
+        x: &DeviceDense<T>,
+        y: &DeviceDense<T>,
+        values: &mut DeviceBuffer<T>,
+        factors: Option<&DeviceBuffer<T>>,
+        (scale, stream): (Scale<T::Accum>, &Stream),
+    ) -> Result<()> {
+        let Range { start, end } = self.values;
+        // SAFETY: parts of the values do not overlap; nobody writes the others.
+        let (x, mut values, factors) = unsafe {
+            let factors = factors.map(|factors| factors.part(start, end - start));
+            (rows_in(x, self.of.rows.clone())?, values.part(start, end - start), factors)
+        };
+        let of = gustav_cuda::SddmmCall::from(scale).on(stream);
+        let of = factors.iter().fold(of, |of, factors| of.factors(factors));
+        self.plan.execute(&x, y, &mut values, of)
     }
 }
 

@@ -176,6 +176,7 @@ impl<T: DistScalar> SddmmPlan<T> {
         }
         entries.sort_by_key(|(row, _, position)| (*row, *position));
 
+        let own_nonzeros = blocks.own.columns.len() as u64;
         let own = Nonzeros::new(blocks.own, rows_of_y, false)?.simplified(nnz);
         let own = Product::new(own, problem.layout_b, &problem, device)?;
         let others = match count {
@@ -189,7 +190,9 @@ impl<T: DistScalar> SddmmPlan<T> {
         let of_others = others.iter().map(|(p, y)| p.bytes() + size_of_val(y.data()));
         let held = own.bytes() + of_others.sum::<usize>() + exchange.bytes();
         let explained = (&problem, pattern);
-        let explanation = Explanation::new(explained, shape.communication, own.plan.choice(), held);
+        let choice = own.plan.choice();
+        let explanation =
+            Explanation::new(explained, shape.communication, choice, (own_nonzeros, held));
         let ranks = ranks.clone();
         let plan = SddmmPlan {
             ranks,

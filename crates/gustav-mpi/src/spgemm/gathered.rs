@@ -10,8 +10,13 @@ use crate::exchange::{Exchange, all_to_all};
 use crate::ghosts::Ghosts;
 use crate::gpu::chunks;
 use crate::local::DistScalar;
+use crate::row_parts::{RowPart, row_parts};
 use crate::volume::Counted;
 use crate::{Communication, Device, DistPattern};
+
+// Fewest intermediate products that are worth a product of their own while messages are in flight.
+const LEAST_EARLY: u64 = 1 << 14;
+const LEAST_EARLY_ON_GPU: u64 = 1 << 18;
 
 /// The rows of B that this rank multiplies with, in the order of all rows: ghosts of ranks before this one, its own, ghosts
 /// of those after it.
@@ -20,10 +25,13 @@ pub struct Gathered<I: Index> {
     pub problem: Problem,
     /// Which of the rows each nonzero of A needs.
     pub of_a: Vec<u32>,
+    /// This rank's rows of A, in the parts that are multiplied together.
+    pub parts: Vec<RowPart>,
     /// Offsets of the rows, and their columns among all.
     pub offsets: Vec<u64>,
     pub columns: Vec<I>,
-    /// The first value of this rank.
+    /// The first row, and the first value, of this rank.
+    pub own_row: usize,
     pub own_at: usize,
     pub exchange: Exchange,
     /// Where the values of each incoming message go.
@@ -33,7 +41,8 @@ pub struct Gathered<I: Index> {
 }
 
 impl<I: Index> Gathered<I> {
-    /// Checks `problem` and exchanges the patterns of rows; `on_gpu` says that this rank computes on a GPU. Collective.
+    /// Checks `problem` and exchanges the patterns of rows; `on_gpu` says that this rank computes on a GPU. Parts of rows of A
+    /// are multiplied before others' values arrive from a number of intermediate products on. Collective.
     ///
     /// # Errors
     /// On every rank, as [`SpgemmPlan::new`](crate::SpgemmPlan::new).
@@ -63,13 +72,14 @@ impl<I: Index> Gathered<I> {
         let columns: Vec<Vec<I>> = of_rows(&ghosts.requested, |row| local.row(row).iter().copied());
         let lengths = all_to_all(ranks, &lengths.iter().map(Vec::as_slice).collect::<Vec<_>>())?;
         let columns = all_to_all(ranks, &columns.iter().map(Vec::as_slice).collect::<Vec<_>>())?;
-        let described = (number, problem, limit);
+        let least_early = if on_gpu { LEAST_EARLY_ON_GPU } else { LEAST_EARLY };
+        let described = (number, problem, limit, least_early);
         ranks.together(Self::build::<T, O>([a, b], described, &ghosts, (&lengths, &columns)))
     }
 
     fn build<T: DistScalar, O: Index>(
         [a, b]: [&DistPattern<I, O>; 2],
-        (number, problem, limit): (u64, Problem, usize),
+        (number, problem, limit, least_early): (u64, Problem, usize, u64),
         ghosts: &Ghosts,
         (lengths, received): (&[Vec<u64>], &[Vec<I>]),
     ) -> Result<Self> {
@@ -114,6 +124,14 @@ impl<I: Index> Gathered<I> {
         }
         let first_row = |q: usize| ghosts.first_row(q, rank, own);
         let of_a = ghosts.rows_of_nonzeros(a.local().nnz(), rank, first_row)?;
+        let len = |row: &u32| offsets[*row as usize + 1] - offsets[*row as usize];
+        let products =
+            |part: &RowPart| of_a[part.nonzeros(a.local().offsets())].iter().map(len).sum::<u64>();
+        let parts = match firsts.is_empty() {
+            // There is nothing to wait for.
+            true => row_parts(&ghosts.blocks, a.local().nrows(), u64::MAX, products),
+            false => row_parts(&ghosts.blocks, a.local().nrows(), least_early, products),
+        };
         let mut sends = Vec::new();
         for (q, requested) in ghosts.requested.iter().enumerate() {
             let positions: Vec<usize> =
@@ -123,7 +141,19 @@ impl<I: Index> Gathered<I> {
                 sends.push((message, positions));
             }
         }
-        Ok(Gathered { number, problem, of_a, offsets, columns, own_at, exchange, firsts, sends })
+        Ok(Gathered {
+            number,
+            problem,
+            of_a,
+            parts,
+            offsets,
+            columns,
+            own_row: first_row(rank),
+            own_at,
+            exchange,
+            firsts,
+            sends,
+        })
     }
 
     /// Bytes if every rank sent all its values of B to all others.
@@ -131,19 +161,24 @@ impl<I: Index> Gathered<I> {
         (b.nnz() * (b.ranks().size() - 1) * size_of::<T>()) as u64
     }
 
-    /// What this rank multiplies and sends: of A·B, intermediate products and values.
+    /// What this rank multiplies and sends: of A·B, intermediate products and values; and how many of the products it
+    /// multiplies before anything has arrived.
     ///
     /// # Errors
     /// As all calls of a [`Communicator`](crate::Communicator).
-    pub fn count<O: Index>(&self, a: &DistPattern<I, O>) -> Result<Counted> {
+    pub fn count<O: Index>(&self, a: &DistPattern<I, O>) -> Result<(Counted, u64)> {
         let ranks = a.ranks();
         let len = |row: &u32| self.offsets[*row as usize + 1] - self.offsets[*row as usize];
-        let nonzeros = self.of_a.iter().map(len).sum();
+        let products = |nonzeros: &[u32]| nonzeros.iter().map(len).sum::<u64>();
+        let nonzeros = products(&self.of_a);
+        let early = self.parts.iter().filter(|part| part.is_early || self.firsts.is_empty());
+        let early = early.map(|part| products(&self.of_a[part.nonzeros(a.local().offsets())]));
+        let early = early.sum();
         let mut counted = Counted { nonzeros, ..Counted::default() };
         counted.add_messages(&self.exchange, ranks.rank(), ranks.hosts()?);
         counted.rows_of_b_bytes = counted.sent_bytes;
         counted.direct_network_bytes = counted.network.sent_bytes;
-        Ok(counted)
+        Ok((counted, early))
     }
 }
 

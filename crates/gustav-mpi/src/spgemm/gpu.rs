@@ -1,8 +1,9 @@
 //! SpGEMM over ranks, of which this one computes on a GPU.
 
-use gustav_core::{Index, Operation, Pattern, PatternId, Plans, Problem, Result, SpgemmRequest};
-use gustav_cuda::{DeviceBuffer, DeviceCsr, DevicePattern, DeviceValues, RowList, SpgemmCall};
+use gustav_core::{Index, Pattern, PatternId, Plans, Problem, Result, SpgemmRequest};
+use gustav_cuda::{DeviceBuffer, DeviceCsr, DeviceValues, RowList};
 
+use super::gpu_parts::{Numbered, Parts};
 use super::{Gathered, call};
 use crate::device::unmasked;
 use crate::gpu::{Gpu, GpuMessages, Joined, check_device, part, positions};
@@ -51,15 +52,16 @@ impl<T: DistScalar, I: Index, O: Index> DistDeviceCsr<T, I, O> {
 /// A plan for sparse × sparse products with patterns of A and B over ranks, of which this one computes on a GPU, made by
 /// `a.spgemm(&b).plan(&gpu)`.
 ///
-/// What ranks send is as of an [`SpgemmPlan`](crate::SpgemmPlan), of which other ranks may have one. Results are those of
-/// [`gustav_cuda::SpgemmPlan`] for this rank's rows of A and the rows of B that they need.
+/// What ranks send is as of an [`SpgemmPlan`](crate::SpgemmPlan), of which other ranks may have one, and so is what is
+/// multiplied meanwhile. Results are those of [`gustav_cuda::SpgemmPlan`] for this rank's rows of A and the rows of B that
+/// they need.
 pub struct GpuSpgemmPlan<T: DistScalar, I: Index = u32, O: Index = u32> {
     ranks: Ranks,
     number: u64,
     patterns: [(PatternId, usize); 2],
     columns: Partition,
     device: gustav_cuda::Device,
-    plan: gustav_cuda::SpgemmPlan<T, I, O>,
+    parts: Parts<T, I, O>,
     /// The first of this rank's values of B among all that it multiplies with, where there are values of other ranks.
     own_at: Option<usize>,
     /// Messages, and the positions of the values that go out with them.
@@ -94,32 +96,27 @@ impl<T: DistScalar, I: Index, O: Index> GpuSpgemmPlan<T, I, O> {
         gpu: &Gpu,
     ) -> Result<(Self, Counted)> {
         let (ranks, device) = (a.ranks(), &gpu.device);
-        let counted = gathered.count(a)?;
-        let Gathered { number, problem, of_a, offsets, columns, own_at, exchange, firsts, sends } =
-            gathered;
+        let (counted, early) = gathered.count(a)?;
+        let Gathered {
+            number,
+            problem,
+            of_a,
+            parts,
+            offsets,
+            columns,
+            own_row,
+            own_at,
+            exchange,
+            firsts,
+            sends,
+        } = gathered;
         let (rows, nnz_of_b) = (offsets.len() - 1, columns.len());
         let narrow = |o: &u64| O::try_from_usize(*o as usize, "row offsets of B");
         let offsets = offsets.iter().map(narrow).collect::<Result<Vec<O>>>()?;
         let pattern_b = Pattern::<I, O>::new(rows, b.ncols(), offsets, columns)?;
-        let narrow = |k: u32| I::try_from_usize(k as usize, "rows of B on one rank");
-        let indices = of_a.into_iter().map(narrow).collect::<Result<Vec<I>>>()?;
-        let offsets = a.local().offsets().to_vec();
-        let pattern_a = Pattern::<I, O>::new(a.local().nrows(), rows, offsets, indices)?;
-
-        let (nrows, nnz) = (pattern_a.nrows(), pattern_a.nnz());
-        let planned = Problem {
-            columns: b.ncols(),
-            nnz_b: Some(nnz_of_b),
-            sorted: problem.sorted,
-            deterministic: problem.deterministic,
-            semiring: problem.semiring,
-            calls: problem.calls,
-            ..Problem::of_pattern(Operation::Spgemm, nrows, rows, nnz)
-        };
-        let of_a = DevicePattern::upload(device, &pattern_a)?;
-        let of_b = DevicePattern::upload(device, &pattern_b)?;
-        let options = gustav_cuda::spgemm::Options::default();
-        let plan = gustav_cuda::SpgemmPlan::new(&of_a, &of_b, &planned, &options)?;
+        let numbered = Numbered { of_a: &of_a, own_row, own_at };
+        let parts =
+            Parts::new(device, [a.local(), b.local()], &pattern_b, (parts, numbered), &problem)?;
 
         let list = |(message, at): (usize, Vec<usize>)| {
             let at = positions(at.into_iter())?;
@@ -131,16 +128,17 @@ impl<T: DistScalar, I: Index, O: Index> GpuSpgemmPlan<T, I, O> {
         let own_at = joined.as_ref().map(|_| own_at);
         let messages = GpuMessages::new(ranks, device, exchange, joined, false)?;
         let lists = sends.iter().map(|(_, at)| at.bytes()).sum::<usize>();
-        let held = plan.workspace_bytes() + lists + messages.bytes();
+        let held = parts.bytes() + lists + messages.bytes();
+        let explained = (&problem, a);
         let explanation =
-            Explanation::new((&problem, a), Communication::RowsOfB, plan.choice(), held);
+            Explanation::new(explained, Communication::RowsOfB, parts.choice(), (early, held));
         let plan = GpuSpgemmPlan {
             ranks: ranks.clone(),
             number,
             patterns: [a, b].map(|p| (p.local().id(), p.local().nnz())),
             columns: b.columns().clone(),
             device: device.clone(),
-            plan,
+            parts,
             own_at,
             sends,
             messages,
@@ -155,7 +153,8 @@ impl<T: DistScalar, I: Index, O: Index> GpuSpgemmPlan<T, I, O> {
         &self.explanation
     }
 
-    /// Bytes that the plan holds on the GPU and in page-locked memory, besides its patterns.
+    /// Bytes that the plan holds on the GPU and in page-locked memory, besides its patterns and, where rows are multiplied in
+    /// several parts, that of the last product.
     pub fn workspace_bytes(&self) -> usize {
         self.explanation.workspace_bytes
     }
@@ -251,12 +250,14 @@ impl<T: DistScalar, I: Index, O: Index> GpuSpgemmPlan<T, I, O> {
             let mut own = unsafe { part(all, first, b.len()) };
             own.copy_from(b, stream)?;
         }
+        // Products wait for the GPU to count: what others need is sent before.
         transport.send_pending()?;
+        let mut products = self.parts.begin();
+        self.parts.execute(&mut products, true, (a, b, alpha), stream)?;
         transport.receive_all()?;
-        let of =
-            alpha.map_or_else(SpgemmCall::new, |alpha| SpgemmCall::new().alpha(alpha)).on(stream);
         let all = transport.staging.joined.as_ref().unwrap_or(b);
-        let c = self.plan.execute(a, all, of)?;
+        self.parts.execute(&mut products, false, (a, all, alpha), stream)?;
+        let c = self.parts.join(products, stream)?;
         transport.finish()?;
         Ok(c)
     }

@@ -2,37 +2,40 @@
 
 mod gathered;
 mod gpu;
+mod gpu_parts;
+mod parts;
 
 use gustav_core::buffer::try_vec;
 use gustav_core::{Csr, Index, Pattern, PatternId, Problem, Result, Scalar, Values};
-use gustav_cpu::spgemm::SpgemmCall;
 
 use crate::blocks::fits;
 use crate::exchange::Exchange;
 use crate::local::DistScalar;
 use crate::ranks::Arguments;
+use crate::row_parts::{RowPart, largest};
 use crate::volume::Counted;
 use crate::{Communication, Device, DistCsr, DistPattern, Explanation, Partition, Ranks};
 
 use gathered::Gathered;
 pub use gpu::{DistDeviceCsr, GpuSpgemmPlan};
+use parts::{Known, Part, Unfinished};
 
 /// A plan for sparse × sparse products with patterns of A and B over ranks, made by `a.spgemm(&b).plan(&device)`.
 ///
 /// B's rows are spread as A's columns; C's rows are spread as A's, its columns as B's. When the plan is made,
 /// every rank fetches the patterns of the ghost rows of B that its nonzeros need; an execution fetches their values,
-/// and multiplies. Making and executing it are collective, as those of an [`SpmmPlan`](crate::SpmmPlan). Results are
+/// multiplies consecutive rows of A that need none of them meanwhile, if there are enough, and then the others. Making and executing it are collective, as those of an [`SpmmPlan`](crate::SpmmPlan). Results are
 /// the same to the bit from run to run.
 pub struct SpgemmPlan<T: DistScalar, I: Index = u32, O: Index = u32> {
     ranks: Ranks,
     number: u64,
     patterns: [(PatternId, usize); 2],
     columns: Partition,
-    plan: gustav_cpu::SpgemmPlan<'static, T, u32, u64>,
-    /// The columns of C that this rank can have, increasing: the plan's are numbered by them.
+    parts: Vec<Part<T>>,
+    /// The columns of C that this rank can have, increasing: those of parts are numbered by them.
     of_c: Vec<I>,
-    /// The pattern of the last product, as the plan numbers it and over all columns.
-    last: Option<(PatternId, Pattern<I, O>)>,
+    /// The pattern of the last product.
+    last: Option<Known<I, O>>,
     /// Values of B: those of ranks before this one, its own, those of ranks after it.
     values: Vec<T>,
     own_at: usize,
@@ -70,17 +73,19 @@ impl<T: DistScalar, I: Index, O: Index> SpgemmPlan<T, I, O> {
         device: &Device,
     ) -> Result<(Self, Counted)> {
         let ranks = a.ranks();
-        let counted = gathered.count(a)?;
+        let (counted, early) = gathered.count(a)?;
         let Gathered {
             number,
             problem,
             of_a,
+            parts,
             offsets,
             columns: of_b,
             own_at,
             exchange,
             firsts,
             sends,
+            ..
         } = gathered;
         let rows = offsets.len() - 1;
         // Columns that occur, so that accumulators are as large as what this rank has, not as all of B.
@@ -92,27 +97,34 @@ impl<T: DistScalar, I: Index, O: Index> SpgemmPlan<T, I, O> {
         let number_of = |c: &I| of_c.partition_point(|k| k < c) as u32;
         let indices: Vec<u32> = of_b.iter().map(number_of).collect();
         let pattern_b = Pattern::<u32, u64>::new(rows, of_c.len(), offsets, indices)?;
-        let offsets = a.local().offsets().iter().map(|o| o.to_usize() as u64).collect::<Vec<_>>();
-        let pattern_a = Pattern::<u32, u64>::new(a.local().nrows(), rows, offsets, of_a)?;
-
-        let request = pattern_a.spgemm(&pattern_b);
-        let request = request.semiring(problem.semiring).deterministic(problem.deterministic);
-        let planned =
-            request.sorted(problem.sorted).calls(problem.calls).problem.typed::<T, u32, u64>();
-        let plan = gustav_cpu::SpgemmPlan::new(&pattern_a, &pattern_b, &planned, &device.options)?;
+        let part = |of: RowPart| {
+            let of_rows = a.local().offsets();
+            let pattern_a: Pattern<u32, u64> = of.pattern(of_rows, &of_a, rows)?;
+            let request = pattern_a.spgemm(&pattern_b);
+            let request = request.semiring(problem.semiring).deterministic(problem.deterministic);
+            let planned =
+                request.sorted(problem.sorted).calls(problem.calls).problem.typed::<T, u32, u64>();
+            let plan =
+                gustav_cpu::SpgemmPlan::new(&pattern_a, &pattern_b, &planned, &device.options)?;
+            Ok(Part { values: of.nonzeros(of_rows), of, plan })
+        };
+        let parts = parts.into_iter().map(part).collect::<Result<Vec<_>>>()?;
         let mut values = try_vec::<T>(of_b.len(), "values of rows of B")?;
         values.resize(of_b.len(), T::zero());
         let held = size_of_val(&values[..]) + size_of_val(&of_c[..]) + exchange.bytes();
-        let held = plan.workspace_bytes() + held;
+        let held = parts.iter().map(|part| part.plan.workspace_bytes()).sum::<usize>() + held;
+        let choice =
+            parts[largest(parts.iter().map(|part| part.plan.products() as usize))].plan.choice();
+        let explained = (&problem, a);
         let explanation =
-            Explanation::new((&problem, a), Communication::RowsOfB, plan.choice(), held);
+            Explanation::new(explained, Communication::RowsOfB, choice, (early, held));
         let patterns = [a, b].map(|p| (p.local().id(), p.local().nnz()));
         let plan = SpgemmPlan {
             ranks: ranks.clone(),
             number,
             patterns,
             columns: b.columns().clone(),
-            plan,
+            parts,
             of_c,
             last: None,
             values,
@@ -152,14 +164,16 @@ impl<T: DistScalar, I: Index, O: Index> SpgemmPlan<T, I, O> {
             .and_then(|()| Ok((a.fit("A", of_a.0, of_a.1)?, b.fit("B", of_b.0, of_b.1)?)));
         let (key, arguments) = call::<T>(self.number, alpha);
         let (a, b) = ranks.agree(&key, arguments, ready)?;
-        let multiplied = self.exchange_values(b).and_then(|()| self.multiply(a, alpha));
+        let multiplied = self.multiply(a, b, alpha);
+        let multiplied = self.exchange.complete(ranks.communicator(), multiplied);
         let local = ranks.together(multiplied)?;
         DistCsr::joined(&ranks, &self.columns, local)
     }
 
-    /// Sends values of B to the ranks that need them, and gathers those that this one needs.
-    fn exchange_values(&mut self, b: &[T]) -> Result<()> {
-        let communicator = self.ranks.communicator();
+    /// The product, once all ranks have agreed on it.
+    fn multiply(&mut self, a: &[T], b: &[T], alpha: Option<T::Accum>) -> Result<Csr<T, I, O>> {
+        let ranks = self.ranks.clone();
+        let communicator = ranks.communicator();
         self.exchange.receive(communicator)?;
         for (message, positions) in &self.sends {
             let to = self.exchange.outgoing::<T>(*message);
@@ -167,31 +181,17 @@ impl<T: DistScalar, I: Index, O: Index> SpgemmPlan<T, I, O> {
             self.exchange.send(communicator, *message)?;
         }
         self.values[self.own_at..][..b.len()].copy_from_slice(b);
+        let mut c = Unfinished::new(&self.parts, self.last.take())?;
+        c.execute(&mut self.parts, true, (a, &self.values, alpha))?;
         self.exchange.finish(communicator)?;
         for (message, first) in self.firsts.iter().enumerate() {
             let values = self.exchange.incoming::<T>(message);
             self.values[*first..][..values.len()].copy_from_slice(values);
         }
-        Ok(())
-    }
-
-    fn multiply(&mut self, a: &[T], alpha: Option<T::Accum>) -> Result<Csr<T, I, O>> {
-        let call = SpgemmCall { alpha, ..SpgemmCall::default() };
-        let c: Csr<T, u32, u64> = self.plan.execute(a, &self.values, call)?;
-        let id = c.pattern().id();
-        let known = self.last.take().filter(|(of, _)| *of == id);
-        let pattern = match known {
-            Some((_, pattern)) => pattern,
-            None => {
-                let offset = |o: &u64| O::try_from_usize(*o as usize, "row offsets of C");
-                let offsets = c.offsets().iter().map(offset).collect::<Result<Vec<O>>>()?;
-                let mut indices = try_vec::<I>(c.nnz(), "column indices of C")?;
-                indices.extend(c.indices().iter().map(|k| self.of_c[*k as usize]));
-                Pattern::new(c.nrows(), self.columns.rows(), offsets, indices)?
-            }
-        };
-        self.last = Some((id, pattern.clone()));
-        Csr::from_pattern(&pattern, c.into_values())
+        c.execute(&mut self.parts, false, (a, &self.values, alpha))?;
+        let (known, c) = c.finish(&self.of_c, self.columns.rows())?;
+        self.last = Some(known);
+        Ok(c)
     }
 }
 

@@ -112,7 +112,8 @@ impl<'b, I: Index, O: Index> Builder<'b, I, O> {
         let held = peers.iter().flat_map(Peer::products).map(Product::bytes).sum::<usize>();
         let held = held + own.bytes() + exchange.bytes() + workspace.bytes();
         let explained = (&self.problem, self.pattern);
-        let explanation = Explanation::new(explained, shape.communication, own.choice(), held);
+        let explanation =
+            Explanation::new(explained, shape.communication, own.choice(), (own.early(), held));
         let plan = SpmmPlan {
             ranks: ranks.clone(),
             number,

@@ -80,7 +80,15 @@ impl<A: CpuScalar> Own<A> {
     fn choice(&self) -> &Choice<Config> {
         match self {
             Own::Block(product) => product.choice(),
-            Own::Rows(rows) => rows.first().choice(),
+            Own::Rows(rows) => rows.largest().choice(),
+        }
+    }
+
+    /// Nonzeros that are multiplied before anything has arrived.
+    fn early(&self) -> u64 {
+        match self {
+            Own::Block(product) => product.nnz() as u64,
+            Own::Rows(rows) => rows.early(),
         }
     }
 

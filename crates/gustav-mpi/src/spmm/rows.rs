@@ -9,20 +9,16 @@ use super::Section;
 use crate::blocks::Blocks;
 use crate::exchange::Exchange;
 use crate::local::{DistScalar, Nonzeros, Product, copy_all, rows_mut, rows_of_sums};
+use crate::row_parts::{RowPart, largest, row_parts};
 
 // Fewest nonzeros that are worth a product of their own while messages are in flight.
-const LEAST_EARLY: usize = 1 << 14;
+const LEAST_EARLY: u64 = 1 << 14;
 
 /// The product of this rank's rows of A, whoever has their columns. Values stay where they are, unlike those of blocks,
 /// which are gathered first; B is copied instead, and only rows without columns of other ranks are multiplied before
 /// the rows of B have arrived.
 pub(super) struct WholeRows<A: CpuScalar> {
-    /// Consecutive rows without columns of other ranks, if there are enough of them, else all rows.
-    first: Part<A>,
-    /// Whether the first part needs no rows of B that are received.
-    is_early: bool,
-    /// The rows before and after it.
-    rest: Vec<Part<A>>,
+    parts: Vec<Part<A>>,
     /// This rank's rows of B, then those that are received.
     b: Dense<A>,
     arrivals: Vec<Arrival>,
@@ -30,7 +26,7 @@ pub(super) struct WholeRows<A: CpuScalar> {
 
 /// Consecutive rows of A.
 struct Part<A: CpuScalar> {
-    rows: Range<usize>,
+    of: RowPart,
     values: Range<usize>,
     product: Product<A>,
 }
@@ -76,7 +72,6 @@ impl<A: CpuScalar> WholeRows<A> {
         plan: impl Fn(Nonzeros) -> Result<Product<A>>,
     ) -> Result<Self> {
         let mut columns = Buffer::<u32>::zeroed(pattern.nnz(), "column indices")?;
-        let mut local = vec![true; pattern.nrows()];
         let Blocks { own, others } = blocks;
         own.positions.iter().zip(&own.columns).for_each(|(at, column)| columns[*at] = *column);
         let mut rows = rows_of_b;
@@ -86,37 +81,18 @@ impl<A: CpuScalar> WholeRows<A> {
                 let position = block.columns.partition_point(|c| c < column);
                 columns[*at] = (rows + position) as u32;
             }
-            here.rows.iter().for_each(|row| local[*row as usize] = false);
             rows += block.columns.len();
         }
-        let view = pattern.view();
-        let values = |range: &Range<usize>| match (
-            view.offsets().get(range.start),
-            view.offsets().get(range.end),
-        ) {
-            (Some(first), Some(end)) => first.to_usize()..end.to_usize(),
-            _ => 0..0,
-        };
-        let part = |range: Range<usize>| {
-            let values = values(&range);
-            let offsets = view.offsets().get(range.start..range.end + 1).unwrap_or_default();
-            let offset = |o: &O| (o.to_usize() - values.start) as u64;
-            let offsets: Vec<u64> = offsets.iter().map(offset).collect();
-            let indices = columns[values.clone()].to_vec();
-            let pattern = Pattern::new(range.len(), rows, offsets, indices)?;
+        let offsets = pattern.offsets();
+        let part = |of: RowPart| {
+            let pattern = of.pattern(offsets, &columns, rows)?;
             let product = plan(Nonzeros { pattern, positions: None })?;
-            Ok(Part { rows: range, values, product })
+            Ok(Part { values: of.nonzeros(offsets), of, product })
         };
-        let all = 0..pattern.nrows();
-        let early = longest(&local);
-        let nonzeros = values(&early).len();
-        let worth = nonzeros >= LEAST_EARLY && nonzeros >= pattern.nnz() / 4;
-        let first = if worth { early } else { all.clone() };
-        let rest = [0..first.start, first.end..all.end].into_iter().filter(|r| !r.is_empty());
+        let work = |part: &RowPart| part.nonzeros(offsets).len() as u64;
+        let parts = row_parts(blocks, pattern.nrows(), LEAST_EARLY, work);
         Ok(WholeRows {
-            rest: rest.map(&part).collect::<Result<_>>()?,
-            first: part(first)?,
-            is_early: worth,
+            parts: parts.into_iter().map(part).collect::<Result<_>>()?,
             b: Dense::zeros(rows, n, Layout::RowMajor)?,
             arrivals: Vec::new(),
         })
@@ -131,33 +107,26 @@ impl<A: CpuScalar> WholeRows<A> {
         &self.arrivals
     }
 
-    /// The product that has most of the rows, as a rule.
-    pub fn first(&self) -> &Product<A> {
-        &self.first.product
+    /// The product that has most nonzeros.
+    pub fn largest(&self) -> &Product<A> {
+        &self.parts[largest(self.parts.iter().map(|part| part.values.len()))].product
+    }
+
+    /// Nonzeros that are multiplied before anything has arrived.
+    pub fn early(&self) -> u64 {
+        let early = self.parts.iter().filter(|part| part.of.is_early);
+        early.map(|part| part.values.len() as u64).sum()
     }
 
     /// All products.
     pub fn products(&self) -> impl Iterator<Item = &Product<A>> {
-        [&self.first].into_iter().chain(&self.rest).map(|part| &part.product)
+        self.parts.iter().map(|part| &part.product)
     }
 
     /// Bytes of B.
     pub fn bytes(&self) -> usize {
         size_of_val(self.b.data())
     }
-}
-
-/// The most consecutive rows that are `local`.
-fn longest(local: &[bool]) -> Range<usize> {
-    let (mut best, mut first) = (0..0, 0);
-    for (row, is_local) in local.iter().enumerate() {
-        if !is_local {
-            first = row + 1;
-        } else if row + 1 - first > best.len() {
-            best = first..row + 1;
-        }
-    }
-    best
 }
 
 impl<A: CpuScalar + Arith> WholeRows<A> {
@@ -171,10 +140,9 @@ impl<A: CpuScalar + Arith> WholeRows<A> {
     ) -> Result<()> {
         let n = b.ncols();
         copy_all(b, &mut self.b.data_mut()[..b.nrows() * n]);
-        match self.is_early {
-            true => self.first.execute(values, scratch, (&self.b, c), beta),
-            false => Ok(()),
-        }
+        let WholeRows { parts, b, .. } = self;
+        let mut early = parts.iter_mut().filter(|part| part.of.is_early);
+        early.try_for_each(|part| part.execute(values, scratch, (b, c), beta))
     }
 
     /// Multiplies the rest, once all rows of B are in messages of `exchange`.
@@ -201,10 +169,9 @@ impl<A: CpuScalar + Arith> WholeRows<A> {
                 }
             }
         }
-        let WholeRows { first, is_early, rest, b, .. } = self;
-        let first = (!*is_early).then_some(first);
-        let mut parts = first.into_iter().chain(rest);
-        parts.try_for_each(|part| part.execute(values, scratch, (b, c), beta))
+        let WholeRows { parts, b, .. } = self;
+        let mut rest = parts.iter_mut().filter(|part| !part.of.is_early);
+        rest.try_for_each(|part| part.execute(values, scratch, (b, c), beta))
     }
 }
 
@@ -216,7 +183,7 @@ impl<A: CpuScalar + Arith> Part<A> {
         (b, c): (&Dense<A>, &mut DenseViewMut<'_, A>),
         beta: A,
     ) -> Result<()> {
-        let (values, c) = (&values[self.values.clone()], rows_mut(c, self.rows.clone())?);
+        let (values, c) = (&values[self.values.clone()], rows_mut(c, self.of.rows.clone())?);
         self.product.execute(values, scratch, b.view(), c, beta)
     }
 }

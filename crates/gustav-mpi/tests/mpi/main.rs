@@ -1,10 +1,20 @@
 //! Ranks of real MPI jobs, under the `mpiexec` on the path: `pip install mpich`, or any other MPI.
 
+#[path = "../cases/mod.rs"]
+mod cases;
+mod over;
+mod processes;
+
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 // A job that takes longer hangs.
 const LIMIT: Duration = Duration::from_secs(60);
+// The program of the ranks of all other tests.
+const RANKS: &str = env!("CARGO_BIN_EXE_gustav-mpi-ranks");
+// How a rank of `batteries_are_right` is told that it is one, of how many.
+const SIZE: &str = "GUSTAV_TEST_RANKS";
 
 struct Outcome {
     success: bool,
@@ -15,13 +25,26 @@ struct Outcome {
 
 /// Runs `role` on `size` ranks.
 fn job(size: usize, role: &str) -> Outcome {
+    launched(size, Command::new(RANKS).arg(role))
+}
+
+/// What the launcher says of itself.
+fn about_launcher() -> String {
+    let said = Command::new("mpiexec").arg("--version").output().expect("mpiexec on the path");
+    String::from_utf8_lossy(&said.stdout).into_owned()
+}
+
+/// Runs `program` on `size` ranks.
+fn launched(size: usize, program: &Command) -> Outcome {
     let mut command = Command::new("mpiexec");
-    let version = Command::new("mpiexec").arg("--version").output().expect("mpiexec on the path");
-    if String::from_utf8_lossy(&version.stdout).contains("HYDRA") {
+    if about_launcher().contains("HYDRA") {
         // It names processes, and not always the one that was the first to end.
         command.arg("-print-all-exitcodes");
     }
-    command.args(["-n", &size.to_string(), env!("CARGO_BIN_EXE_gustav-mpi-ranks"), role]);
+    command.args(["-n", &size.to_string()]).arg(program.get_program()).args(program.get_args());
+    for (name, value) in program.get_envs() {
+        command.env(name, value.unwrap_or_default());
+    }
     // Open MPI refuses more ranks than cores, and root, unless it is told not to.
     command
         .env("OMPI_ALLOW_RUN_AS_ROOT", "1")
@@ -41,7 +64,7 @@ fn job(size: usize, role: &str) -> Outcome {
         if start.elapsed() > LIMIT {
             child.kill().expect("the job ends");
             child.wait().expect("the job ends");
-            panic!("{role} on {size} ranks hangs: {}", read(&errors));
+            panic!("{program:?} on {size} ranks hangs: {}", read(&errors));
         }
         std::thread::sleep(Duration::from_millis(20));
     };
@@ -62,21 +85,38 @@ fn read(file: &tempfile::NamedTempFile) -> String {
 #[test]
 #[ignore = "needs mpiexec, as of pip install mpich"]
 fn products_are_right() {
-    for size in [1, 2, 3, 4, 7, 8] {
+    // Of the launcher, which is part of an MPI.
+    let about = about_launcher();
+    let is_version = |word: &&str| word.starts_with(|c: char| c.is_ascii_digit());
+    let version = about.split_whitespace().find(is_version).expect("a version");
+    for size in [1, 3, 8] {
         let Outcome { success, lines, errors } = job(size, "products");
         assert!(success, "{size} ranks: {errors}");
         // All MPIs that these tests run under grant what gustav asks for.
-        let right = |line: &&String| line.ends_with(" (Multiple): 30 products are right");
+        let right = |line: &&String| {
+            line.contains(version) && line.ends_with(" (Multiple): 30 products are right")
+        };
         let right = lines.iter().filter(right).count();
         assert_eq!(right, size, "{lines:?} {errors}");
     }
 }
 
+/// Cases of all batteries of threads in `tests/products`, on the processes of jobs: of this test, which is started
+/// anew as their ranks.
 #[test]
 #[ignore = "needs mpiexec, as of pip install mpich"]
-fn messages_are_split() {
-    let Outcome { success, lines, errors } = job(4, "short-messages");
-    assert!(success && lines.len() == 4, "{lines:?} {errors}");
+fn batteries_are_right() {
+    if let Ok(size) = std::env::var(SIZE) {
+        return processes::run_all(size.parse().expect("a number")).expect("cases");
+    }
+    for size in [1, 2, 3, 4, 7, 8] {
+        let mut this = Command::new(std::env::current_exe().expect("this program"));
+        this.args(["batteries_are_right", "--exact", "--ignored", "--nocapture"]);
+        this.env(SIZE, size.to_string());
+        let Outcome { success, lines, errors } = launched(size, &this);
+        let passed = lines.join("\n").matches("1 passed; 0 failed").count();
+        assert!(success && passed == size, "{size} ranks: {lines:?} {errors}");
+    }
 }
 
 #[test]
@@ -119,6 +159,53 @@ fn calls_after_the_end_of_mpi_are_errors() {
         let naming = lines.iter().filter(|l| l.contains(&named) && l.contains("was finalised"));
         assert_eq!(naming.count(), 1, "{lines:?} {errors}");
     }
+}
+
+/// A library with the name of an MPI and nothing else of one, as `libmpi_abi.so.0`.
+fn unusable_mpi(folder: &Path) -> PathBuf {
+    let (source, library) = (folder.join("unusable.c"), folder.join("libmpi_abi.so.0"));
+    std::fs::write(&source, "int MPI_Init_thread(void) { return 1; }\n").expect("a file");
+    let compiler = std::env::var("CC").unwrap_or_else(|_| "cc".into());
+    let mut command = Command::new(compiler);
+    command.args(["-shared", "-fPIC", "-Wl,-soname,libmpi_abi.so.0", "-o"]);
+    let status = command.arg(&library).arg(&source).status().expect("a C compiler");
+    assert!(status.success());
+    library
+}
+
+/// The MPI of the `mpiexec` on the path, else that of the system.
+fn usable_mpi() -> PathBuf {
+    let names = ["libmpi_abi.so.1", "libmpi.so.12", "libmpi.so.40"];
+    let path = std::env::var_os("PATH").expect("a path");
+    let launcher = std::env::split_paths(&path).find(|bin| bin.join("mpiexec").is_file());
+    let folder = launcher.expect("mpiexec on the path").join("../lib");
+    names.map(|name| folder.join(name)).into_iter().find(|file| file.is_file()).unwrap_or_else(
+        || {
+            let loads = |name: &&str| {
+                // SAFETY: loading an MPI runs only its own initialisers.
+                unsafe { libloading::Library::new(*name) }.is_ok()
+            };
+            names.into_iter().find(loads).expect("an MPI").into()
+        },
+    )
+}
+
+#[test]
+#[ignore = "needs mpiexec, as of pip install mpich, and a C compiler"]
+fn an_unusable_mpi_hides_no_other_that_is_loaded() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (unusable, usable) = (unusable_mpi(folder.path()), usable_mpi());
+    let mut program = Command::new(RANKS);
+    program.arg("differs").arg(&unusable).arg(usable);
+    let Outcome { success, lines, errors } = launched(2, &program);
+    assert!(success && lines.len() == 2, "{lines:?} {errors}");
+    // Where it is the only one, the program has no other, and none is loaded beside it.
+    let alone = Command::new(RANKS).arg("differs").arg(&unusable).output().expect("a process");
+    let errors = String::from_utf8_lossy(&alone.stderr);
+    assert!(
+        !alone.status.success() && errors.contains("libmpi_abi.so.0 cannot be used"),
+        "{errors}"
+    );
 }
 
 /// The job ends, and says which rank has ended it: the launcher, an MPI, or the rank itself.

@@ -1,4 +1,5 @@
-//! A program for the ranks of an MPI job, started by the tests of `tests/mpi` with what it is to do as its argument.
+//! A program for the ranks of an MPI job, started by the tests of `tests/mpi` with what it is to do as
+//! its first argument.
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -6,58 +7,9 @@ use std::process::ExitCode;
 use gustav_core::{Csr, Dense, Error, Layout, Problem, Result, Scale, Semiring, f16};
 use gustav_cpu::Threads;
 use gustav_mpi::{
-    Communication, Communicator, Device, DistCsr, DistDense, DistPattern, Mpi, Options, Partition,
-    Ranks, Request, SpmmPlan, SpmvPlan, Tag,
+    Communication, Device, DistCsr, DistDense, DistPattern, Mpi, Options, Partition, Ranks,
+    SpmmPlan, SpmvPlan,
 };
-
-/// The same ranks with short messages, so that most are split, and as if two had a host together.
-struct ShortMessages(Ranks);
-
-// SAFETY: the calls are those of another.
-unsafe impl Communicator for ShortMessages {
-    fn rank(&self) -> usize {
-        self.0.rank()
-    }
-    fn size(&self) -> usize {
-        self.0.size()
-    }
-    fn description(&self) -> String {
-        self.0.communicator().description()
-    }
-    fn host(&self) -> String {
-        format!("host {}", self.0.rank() / 2)
-    }
-    fn message_limit(&self) -> usize {
-        40
-    }
-    fn all_reduce_max(&self, numbers: &mut [u64]) -> Result<()> {
-        self.0.communicator().all_reduce_max(numbers)
-    }
-    fn all_gather(&self, mine: &[u8], all: &mut [u8]) -> Result<()> {
-        self.0.communicator().all_gather(mine, all)
-    }
-    fn all_to_all(&self, to: &[u64], from: &mut [u64]) -> Result<()> {
-        self.0.communicator().all_to_all(to, from)
-    }
-    fn barrier(&self) -> Result<()> {
-        self.0.communicator().barrier()
-    }
-    unsafe fn start_send(&self, bytes: *const [u8], peer: usize, tag: Tag) -> Result<Request> {
-        // SAFETY: promised by the caller.
-        unsafe { self.0.communicator().start_send(bytes, peer, tag) }
-    }
-    unsafe fn start_receive(&self, bytes: *mut [u8], peer: usize, tag: Tag) -> Result<Request> {
-        // SAFETY: promised by the caller.
-        unsafe { self.0.communicator().start_receive(bytes, peer, tag) }
-    }
-    unsafe fn wait_any(&self, requests: &[Request]) -> Result<usize> {
-        // SAFETY: promised by the caller.
-        unsafe { self.0.communicator().wait_any(requests) }
-    }
-    fn abort(&self, status: i32) {
-        self.0.communicator().abort(status);
-    }
-}
 
 /// Numbers without a pattern, the same on every rank.
 fn numbers() -> impl FnMut() -> usize {
@@ -176,7 +128,6 @@ fn run(role: &str, ranks: &Ranks) -> Result<String> {
     let faulty = ranks.rank() == 1;
     match role {
         "products" => products(ranks),
-        "short-messages" => products(&Ranks::new(ShortMessages(ranks.clone()))),
         // The duplicate of a communicator that a program would have.
         "differs" => {
             let a = DistCsr::new(ranks, &Partition::even(8, ranks.size()), matrix(3, 8)?)?;
@@ -258,6 +209,14 @@ fn finalise() {
     assert_eq!(code, 0);
 }
 
+/// Loads a library, as a program that was linked to it has.
+fn load(file: &str) {
+    let name = std::ffi::CString::new(file).expect("a file");
+    // SAFETY: loading the libraries of these tests runs only their own initialisers.
+    let library = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_LAZY) };
+    assert!(!library.is_null(), "{file} can be loaded");
+}
+
 /// One line, whole where all ranks write to one terminal.
 fn say(line: &str) {
     // There is nobody to return an error to.
@@ -266,6 +225,8 @@ fn say(line: &str) {
 
 fn main() -> ExitCode {
     let role = std::env::args().nth(1).unwrap_or_default();
+    // What follows are libraries that the program has loaded before gustav looks for an MPI.
+    std::env::args().skip(2).for_each(|file| load(&file));
     let mpi = match Mpi::init() {
         Ok(mpi) => mpi,
         Err(e) => {

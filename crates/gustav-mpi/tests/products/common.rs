@@ -1,87 +1,46 @@
-//! Matrices cut into the parts of ranks, and ranks as threads.
+//! Ranks as threads of one process.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use gustav_core::{
-    Csr, CsrView, Dense, DenseView, DenseViewMut, Index, IndexSlice, Layout, Pattern, Result,
-    Scalar,
-};
-use gustav_cpu::Threads;
-use gustav_mpi::{
-    Communication, Communicator, Device, DistPattern, Hosts, Options, Partition, Ranks, Request,
-    Tag,
-};
+use gustav_core::Result;
+use gustav_mpi::{Communicator, Hosts, Ranks, Request, Tag};
+use gustav_testkit::battery::Settings;
+
+use crate::cases::job::{Job, Part};
+use crate::cases::spread::Spread;
 
 /// Numbers of ranks that are tried one after another.
 pub const RANKS: [usize; 6] = [1, 2, 3, 4, 7, 8];
 
-/// Choices that differ from case to case: each number of ranks with each kind of partition and of communication.
-#[derive(Default)]
-pub struct Spreads {
-    number: usize,
-}
+/// Jobs of all these numbers of ranks, which are threads.
+pub struct Threads;
 
-/// How a case is spread over ranks.
-#[derive(Clone, Copy, Debug)]
-pub struct Spread {
-    pub ranks: usize,
-    pub kind: usize,
-    /// Consecutive ranks on each host.
-    pub on_host: usize,
-    pub communication: Communication,
-}
+impl Job for Threads {
+    fn sizes(&self) -> Vec<usize> {
+        RANKS.to_vec()
+    }
 
-impl Spreads {
-    pub fn next(&mut self) -> Spread {
-        let number = self.number;
-        self.number += 1;
-        Spread {
-            ranks: RANKS[number % RANKS.len()],
-            kind: number / RANKS.len() % 4,
-            on_host: [1, 2, 3, 8][number / 3 % 4],
-            communication: Communication::ALL[number / 2 % 3],
-        }
+    fn settings(&self, settings: Settings) -> Settings {
+        settings
+    }
+
+    fn on_ranks<P: Part>(
+        &self,
+        hosts: &Hosts,
+        limit: usize,
+        work: impl Fn(Ranks) -> Result<P> + Sync,
+    ) -> Result<Vec<P>> {
+        // As bytes, which are what ranks of an MPI job give.
+        let ranks = Ranks::in_process_on(hosts, limit);
+        let parts = all_ok(on_ranks(ranks, |ranks| work(ranks).map(|part| part.to_bytes())))?;
+        Ok(parts.iter().map(|bytes| P::of_bytes(bytes)).collect())
     }
 }
 
-impl Spread {
-    /// A partition of `rows` rows: even, all on one rank, uneven with empty ranks, or only on the first and last.
-    pub fn partition(&self, rows: usize) -> Partition {
-        let Spread { ranks, kind, .. } = *self;
-        let mut counts = vec![0; ranks];
-        match kind {
-            0 => return Partition::even(rows, ranks),
-            1 => counts[ranks / 2] = rows,
-            2 => {
-                let mut left = rows;
-                for (rank, count) in counts.iter_mut().enumerate() {
-                    *count = if rank % 3 == 1 { 0 } else { left.div_ceil(2) };
-                    left -= *count;
-                }
-                counts[0] += left;
-            }
-            _ => {
-                counts[0] = rows / 3;
-                counts[ranks - 1] += rows - rows / 3;
-            }
-        }
-        Partition::of_counts(&counts).expect("counts of rows")
-    }
-
-    pub fn hosts(&self) -> Hosts {
-        Hosts::of_consecutive(self.ranks, self.on_host)
-    }
-
-    /// The ranks, which send messages of up to `limit` bytes.
-    pub fn in_process(&self, limit: usize) -> Vec<Ranks> {
-        Ranks::in_process_on(&self.hosts(), limit)
-    }
-
-    pub fn device(&self) -> Device {
-        let threads = Threads::new(1, false).expect("one thread");
-        Device::cpu(Options { threads, ..Options::default() }).communication(self.communication)
-    }
+/// The ranks of `spread`, which send messages of up to `limit` bytes.
+pub fn in_process(spread: &Spread, limit: usize) -> Vec<Ranks> {
+    Ranks::in_process_on(&spread.hosts(), limit)
 }
 
 /// Runs `work` on every rank, and returns what each gives, in order.
@@ -97,109 +56,6 @@ pub fn on_ranks<R: Send>(ranks: Vec<Ranks>, work: impl Fn(Ranks) -> R + Sync) ->
 /// The error of the rank that failed first, in order, if one did.
 pub fn all_ok<R>(results: Vec<Result<R>>) -> Result<Vec<R>> {
     results.into_iter().collect()
-}
-
-/// The rows of `a` that `rank` has.
-pub fn rows_of<T: Scalar, I: Index, O: Index>(
-    a: &CsrView<'_, T, I, O>,
-    partition: &Partition,
-    rank: usize,
-) -> Result<(Pattern<I, O>, Vec<T>)> {
-    let rows = partition.range(rank);
-    let of = |row: usize| IndexSlice::new(a.offsets()).get(row);
-    let entries = of(rows.start)..of(rows.end);
-    let offsets =
-        (rows.start..=rows.end).map(|r| O::truncate(of(r) - entries.start)).collect::<Vec<_>>();
-    let indices = a.indices()[entries.clone()].to_vec();
-    let pattern = Pattern::new(rows.len(), a.ncols(), offsets, indices)?;
-    Ok((pattern, a.values().as_slice()[entries].to_vec()))
-}
-
-/// The pattern of `rank` with columns spread as `columns`.
-pub fn pattern_of<T: Scalar, I: Index, O: Index>(
-    ranks: &Ranks,
-    a: &CsrView<'_, T, I, O>,
-    (rows, columns): (&Partition, &Partition),
-) -> Result<(DistPattern<I, O>, Vec<T>)> {
-    let (local, values) = rows_of(a, rows, ranks.rank())?;
-    Ok((DistPattern::new(ranks, columns, local)?, values))
-}
-
-/// A rank's rows of a dense matrix, in its layout, with padding where it has some.
-pub struct Rows<T> {
-    rows: usize,
-    columns: usize,
-    layout: Layout,
-    ld: usize,
-    pub data: Vec<T>,
-}
-
-impl<T: Scalar> Rows<T> {
-    pub fn of(m: &DenseView<'_, T>, partition: &Partition, rank: usize) -> Self {
-        let range = partition.range(rank);
-        let (rows, columns, layout) = (range.len(), m.ncols(), m.layout());
-        let (whole, len, lines) = match layout {
-            Layout::RowMajor => (columns, columns, rows),
-            Layout::ColumnMajor => (m.nrows(), rows, columns),
-        };
-        let ld = len + if m.leading_dimension() > whole { 3 } else { 0 };
-        let mut data = vec![T::from_f64(-77.0); lines * ld];
-        for i in 0..rows {
-            for j in 0..columns {
-                let at = if layout == Layout::RowMajor { i * ld + j } else { j * ld + i };
-                data[at] = m.get(range.start + i, j);
-            }
-        }
-        Rows { rows, columns, layout, ld, data }
-    }
-
-    pub fn view(&self) -> DenseView<'_, T> {
-        DenseView::new(self.rows, self.columns, self.layout, self.ld, &self.data).expect("rows")
-    }
-
-    pub fn view_mut(&mut self) -> DenseViewMut<'_, T> {
-        let Rows { rows, columns, layout, ld, data } = self;
-        DenseViewMut::new(*rows, *columns, *layout, *ld, data).expect("rows")
-    }
-
-    /// Writes the rows to their place in `m`.
-    pub fn copy_to(&self, m: &mut DenseViewMut<'_, T>, partition: &Partition, rank: usize) {
-        let first = partition.range(rank).start;
-        for i in 0..self.rows {
-            for j in 0..self.columns {
-                m.set(first + i, j, self.view().get(i, j));
-            }
-        }
-    }
-}
-
-/// The rows of all ranks.
-pub fn whole_of<T: Scalar>(
-    parts: &[Rows<T>],
-    partition: &Partition,
-    columns: usize,
-    layout: Layout,
-) -> Dense<T> {
-    let mut whole = Dense::zeros(partition.rows(), columns, layout).expect("a small matrix");
-    for (rank, part) in parts.iter().enumerate() {
-        part.copy_to(&mut whole.view_mut(), partition, rank);
-    }
-    whole
-}
-
-/// The matrix whose rows are those of all parts, one after another.
-pub fn joined<T: Scalar, I: Index, O: Index>(
-    parts: &[Csr<T, I, O>],
-    ncols: usize,
-) -> Result<Csr<T, I, O>> {
-    let (mut offsets, mut indices, mut values) = (vec![O::truncate(0)], Vec::new(), Vec::new());
-    for part in parts {
-        let base = indices.len();
-        offsets.extend(part.offsets()[1..].iter().map(|o| O::truncate(o.to_usize() + base)));
-        indices.extend_from_slice(part.indices());
-        values.extend_from_slice(part.values().as_slice());
-    }
-    Csr::new(offsets.len() - 1, ncols, offsets, indices, values)
 }
 
 /// Called before a rank communicates, and told whether it sends a message.

@@ -5,75 +5,17 @@ use std::sync::{Arc, Mutex, OnceLock, mpsc};
 use std::thread::ThreadId;
 use std::time::Duration;
 
-use gustav_core::{Csr, Dense, Error, Index, Layout, Result, Scale, Semiring};
-use gustav_mpi::{
-    Communication, DistScalar, Partition, Ranks, Replicated, ReplicatedSpmmPlan, SpmmPlan,
-};
-use gustav_testkit::battery::{Settings, SpmmCase, check_spmm_over};
+use gustav_core::{Csr, Dense, Error, Layout, Result, Semiring};
+use gustav_mpi::{Communication, Partition, Ranks, Replicated, ReplicatedSpmmPlan, SpmmPlan};
 
-use crate::common::{Counting, Rows, Spread, Spreads, all_ok, on_ranks, pattern_of};
-use crate::spmm;
-
-fn replicated(spread: &Spread, copies: Option<usize>) -> Replicated {
-    match copies {
-        Some(copies) => Replicated::new(spread.device(), copies),
-        None => Replicated::automatic(spread.device()),
-    }
-}
-
-/// The product of `case` over ranks in teams of `copies`, else of an automatic number; that of Aᵀ by ranks alone.
-fn multiply<T: DistScalar, I: Index, O: Index>(
-    mut case: SpmmCase<'_, T, I, O>,
-    semiring: Semiring,
-    deterministic: bool,
-    (spread, copies): (Spread, Option<usize>),
-) -> Result<()> {
-    if case.transpose_a {
-        return spmm::multiply(case, semiring, deterministic, spread);
-    }
-    let (rows, columns) = (spread.partition(case.a.nrows()), spread.partition(case.a.ncols()));
-    let before = case.c.as_view();
-    let scale = Scale::new().alpha(case.alpha).beta(case.beta);
-    let layouts = (case.b.layout(), before.layout());
-    let parts = all_ok(on_ranks(spread.in_process(100), |ranks| {
-        let rank = ranks.rank();
-        let (a, values) = pattern_of(&ranks, &case.a, (&rows, &columns))?;
-        let b = Rows::of(&case.b, &columns, rank);
-        let mut c = Rows::of(&before, &rows, rank);
-        let mut plan: ReplicatedSpmmPlan<T> = a
-            .spmm(case.b.ncols())
-            .semiring(semiring)
-            .deterministic(deterministic)
-            .layouts(layouts.0, layouts.1)
-            .plan(&replicated(&spread, copies))?;
-        assert_eq!(plan.explain().problem.dtype, T::DTYPE);
-        // A second execution finds what the first left.
-        let first = c.data.clone();
-        plan.execute(&values, b.view(), c.view_mut(), scale)?;
-        c.data = first;
-        plan.execute(&values, b.view(), c.view_mut(), scale)?;
-        Ok(c)
-    }))?;
-    for (rank, part) in parts.iter().enumerate() {
-        part.copy_to(&mut case.c, &rows, rank);
-    }
-    Ok(())
-}
+use crate::cases::copies;
+use crate::cases::rows::{Rows, pattern_of};
+use crate::cases::spread::Spread;
+use crate::common::{Counting, Threads, all_ok, in_process, on_ranks};
 
 #[test]
 fn teams_multiply_as_ranks_do() {
-    let (mut spreads, mut number) = (Spreads::default(), 0);
-    for semiring in [Semiring::PlusTimes, Semiring::MaxTimes] {
-        let settings = Settings { columns: vec![1, 3, 8], ..Settings::default() };
-        check_spmm_over::<f64, u32, u32>(semiring, &settings, |case| {
-            number += 1;
-            let spread = spreads.next();
-            let divisors = (1..=spread.ranks).filter(|c| spread.ranks.is_multiple_of(*c));
-            let choices: Vec<_> = divisors.map(Some).chain([None]).collect();
-            let copies = choices[number % choices.len()];
-            multiply(case, semiring, number % 2 == 0, (spread, copies))
-        });
-    }
+    copies::teams_multiply_as_ranks_do(&Threads);
 }
 
 /// A row of B goes to each team once: where all rows need all of B, teams of two send half as many.
@@ -87,7 +29,7 @@ fn copies_save_rows_of_b() {
     let bytes = |copies: Option<usize>| -> u64 {
         let spread =
             Spread { ranks: 8, kind: 0, on_host: 1, communication: Communication::RowsOfB };
-        let sent = on_ranks(spread.in_process(usize::MAX), |ranks| -> Result<u64> {
+        let sent = on_ranks(in_process(&spread, usize::MAX), |ranks| -> Result<u64> {
             let (ranks, sent) = Counting::over(ranks);
             let (pattern, values) = pattern_of(&ranks, &a.view(), (&even, &even))?;
             let b = Dense::from_fn(8, n, Layout::RowMajor, |i, j| (i + j) as f32)?;

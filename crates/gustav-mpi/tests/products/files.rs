@@ -6,7 +6,8 @@ use gustav_core::{Csr, Error, Index, Permutation, Result, Scalar};
 use gustav_io::{Generator, Storage, Values, WriteOptions};
 use gustav_mpi::{Device, DistCsr, Ordered, Partition, Ranks, SpmvPlan, io};
 
-use crate::common::{RANKS, all_ok, joined, on_ranks};
+use crate::cases::rows::joined;
+use crate::common::{RANKS, all_ok, on_ranks};
 
 /// The matrix that ranks read from `path`, on every number of ranks the one that one process reads.
 fn check<T: Scalar, I: Index, O: Index>(path: &Path, values: Values) {

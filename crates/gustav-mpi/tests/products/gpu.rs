@@ -1,16 +1,23 @@
 //! Products over ranks that share a GPU.
 
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
 use gustav_core::{Csr, Dense, Error, Index, Layout, Result, Scalar, Scale, Semiring, f16};
 use gustav_cuda::{Device, DeviceBuffer, DeviceDense};
 use gustav_mpi::{
     Communication, DistPattern, DistScalar, Gpu, GpuSddmmCall, GpuSddmmPlan, GpuSpgemmPlan,
-    GpuSpmmPlan, Partition, SddmmCall, SddmmPlan, SpgemmPlan, SpmmPlan,
+    GpuSpmmPlan, Partition, Ranks, SddmmCall, SddmmPlan, SpgemmPlan, SpmmPlan,
 };
 use gustav_testkit::battery::{
-    SddmmCase, Settings, SpgemmCase, SpmmCase, check_sddmm, check_spgemm_over, check_spmm_over,
+    SddmmCase, Settings, SpgemmCase, SpmmCase, SpmvCase, check_sddmm, check_spgemm_over,
+    check_spmm_over, check_spmv_over,
 };
 
-use crate::common::{Rows, Spread, Spreads, all_ok, joined, on_ranks, pattern_of, rows_of};
+use crate::cases::rows::{Rows, joined, pattern_of, rows_of};
+use crate::cases::spread::{Spread, Spreads};
+use crate::common::{RANKS, all_ok, in_process, on_ranks};
+use crate::device_memory::{Moved, taking_device_memory};
 
 /// The first GPU.
 fn device() -> Result<Device> {
@@ -25,12 +32,40 @@ fn store<T: Scalar>(rows: &mut Rows<T>, found: &Dense<T>) {
     }
 }
 
+/// Where messages of ranks with GPUs are when they are sent.
+enum Messages {
+    /// In page-locked memory: the communicator takes no other.
+    OnHost,
+    /// In device memory, where that is possible.
+    OnDevice(Arc<Moved>),
+}
+
+impl Messages {
+    /// The ranks of `spread`, which send messages of up to `limit` bytes.
+    fn ranks(&self, spread: &Spread, limit: usize) -> Result<Vec<Ranks>> {
+        let ranks = in_process(spread, limit);
+        match self {
+            Messages::OnHost => Ok(ranks),
+            Messages::OnDevice(moved) => taking_device_memory(ranks, &device()?, moved),
+        }
+    }
+
+    /// The numbers of ranks that cases are tried on.
+    fn spreads(&self) -> Spreads {
+        match self {
+            Messages::OnHost => Spreads::over(RANKS.to_vec()),
+            // Five, so that each occurs with every choice of partition, host and communication.
+            Messages::OnDevice(_) => Spreads::over(vec![1, 2, 4, 2, 4]),
+        }
+    }
+}
+
 /// The product of `case` over ranks, of which with `mixed` every second one computes on its CPU.
 fn multiply<T: DistScalar, I: Index, O: Index>(
     mut case: SpmmCase<'_, T, I, O>,
     semiring: Semiring,
     (deterministic, mixed): (bool, bool),
-    spread: Spread,
+    (spread, messages): (Spread, &Messages),
 ) -> Result<()> {
     let (rows, columns) = (spread.partition(case.a.nrows()), spread.partition(case.a.ncols()));
     let (of_b, of_c) = if case.transpose_a { (&rows, &columns) } else { (&columns, &rows) };
@@ -38,7 +73,7 @@ fn multiply<T: DistScalar, I: Index, O: Index>(
     let scale = Scale::new().alpha(case.alpha).beta(case.beta);
     let layouts = (case.b.layout(), before.layout());
     // Messages of 100 bytes: most are split.
-    let parts = all_ok(on_ranks(spread.in_process(100), |ranks| {
+    let parts = all_ok(on_ranks(messages.ranks(&spread, 100)?, |ranks| {
         let rank = ranks.rank();
         let (a, values) = pattern_of(&ranks, &case.a, (&rows, &columns))?;
         let b = Rows::of(&case.b, of_b, rank);
@@ -77,28 +112,33 @@ fn multiply<T: DistScalar, I: Index, O: Index>(
     Ok(())
 }
 
-fn battery<T: DistScalar, I: Index, O: Index>(semiring: Semiring, columns: &[usize]) {
-    let (mut spreads, mut number) = (Spreads::default(), 0);
+fn battery<T: DistScalar, I: Index, O: Index>(
+    semiring: Semiring,
+    columns: &[usize],
+    messages: &Messages,
+) {
+    let (mut spreads, mut number) = (messages.spreads(), 0);
     let settings = Settings { columns: columns.to_vec(), ..Settings::default() };
     check_spmm_over::<T, I, O>(semiring, &settings, |case| {
         number += 1;
-        multiply(case, semiring, (number % 2 == 0, number % 3 == 0), spreads.next())
+        let how = (number % 2 == 0, number % 3 == 0);
+        multiply(case, semiring, how, (spreads.next(), messages))
     });
 }
 
 #[test]
 #[ignore = "needs a CUDA device"]
 fn products_on_a_shared_gpu() {
-    battery::<f32, u32, u32>(Semiring::PlusTimes, &[1, 33]);
-    battery::<f64, u64, u64>(Semiring::PlusTimes, &[3, 8]);
-    battery::<i32, u32, u32>(Semiring::PlusTimes, &[5]);
+    battery::<f32, u32, u32>(Semiring::PlusTimes, &[1, 33], &Messages::OnHost);
+    battery::<f64, u64, u64>(Semiring::PlusTimes, &[3, 8], &Messages::OnHost);
+    battery::<i32, u32, u32>(Semiring::PlusTimes, &[5], &Messages::OnHost);
 }
 
 #[test]
 #[ignore = "needs a CUDA device"]
 fn semirings_on_a_shared_gpu() {
     for semiring in [Semiring::MinPlus, Semiring::OrAnd, Semiring::PlusFirst] {
-        battery::<f32, u32, u64>(semiring, &[2]);
+        battery::<f32, u32, u64>(semiring, &[2], &Messages::OnHost);
     }
 }
 
@@ -109,7 +149,7 @@ fn sixteen_bits_are_refused_on_several_ranks() {
     let a = a.expect("a matrix");
     let rows = Partition::even(2, 2);
     let spread = Spread { ranks: 2, kind: 0, on_host: 1, communication: Communication::RowsOfB };
-    let refused = all_ok(on_ranks(spread.in_process(usize::MAX), |ranks| {
+    let refused = all_ok(on_ranks(in_process(&spread, usize::MAX), |ranks| {
         let (pattern, _) = pattern_of(&ranks, &a.view(), (&rows, &rows))?;
         let gpu = Gpu::new(device()?).communication(Communication::RowsOfB);
         let refused: Result<GpuSpmmPlan<f16>> = pattern.spmv().plan(&gpu);
@@ -126,7 +166,7 @@ fn errors_of_a_rank_with_a_gpu_reach_all() {
     let a = Csr::<f32>::new(4, 4, vec![0, 1, 2, 3, 4], vec![3, 2, 1, 0], vec![1.0; 4]).unwrap();
     let rows = Partition::even(4, 2);
     let spread = Spread { ranks: 2, kind: 0, on_host: 1, communication: Communication::Cheapest };
-    let found = on_ranks(spread.in_process(usize::MAX), |ranks| -> Result<[bool; 2]> {
+    let found = on_ranks(in_process(&spread, usize::MAX), |ranks| -> Result<[bool; 2]> {
         let (pattern, values) = pattern_of(&ranks, &a.view(), (&rows, &rows))?;
         let device = device()?;
         let wrong = usize::from(ranks.rank() == 1);
@@ -153,14 +193,14 @@ fn errors_of_a_rank_with_a_gpu_reach_all() {
 fn sample<T: DistScalar, I: Index, O: Index>(
     case: SddmmCase<'_, T, I, O>,
     mixed: bool,
-    spread: Spread,
+    (spread, messages): (Spread, &Messages),
 ) -> Result<()> {
     let SddmmCase { pattern, x, y, alpha, beta, factors, values, .. } = case;
     let (rows, columns) = (spread.partition(pattern.nrows()), spread.partition(pattern.ncols()));
     let before = values.to_vec();
     let all = pattern.with_values(&before)?;
     let scale = Scale::new().alpha(alpha).beta(beta);
-    let parts = all_ok(on_ranks(spread.in_process(64), |ranks| -> Result<_> {
+    let parts = all_ok(on_ranks(messages.ranks(&spread, 64)?, |ranks| -> Result<_> {
         let rank = ranks.rank();
         let (local, mut values) = rows_of(&all, &rows, rank)?;
         let factors =
@@ -199,25 +239,25 @@ fn sample<T: DistScalar, I: Index, O: Index>(
     Ok(())
 }
 
-fn battery_of_sddmm<T: DistScalar, I: Index, O: Index>() {
-    let (mut spreads, mut number) = (Spreads::default(), 0);
+fn battery_of_sddmm<T: DistScalar, I: Index, O: Index>(messages: &Messages) {
+    let (mut spreads, mut number) = (messages.spreads(), 0);
     check_sddmm::<T, I, O>(&Settings::default(), |case| {
         number += 1;
-        sample(case, number % 3 == 0, spreads.next())
+        sample(case, number % 3 == 0, (spreads.next(), messages))
     });
 }
 
 #[test]
 #[ignore = "needs a CUDA device"]
 fn sddmm_on_a_shared_gpu() {
-    battery_of_sddmm::<f32, u32, u32>();
-    battery_of_sddmm::<f64, u64, u64>();
+    battery_of_sddmm::<f32, u32, u32>(&Messages::OnHost);
+    battery_of_sddmm::<f64, u64, u64>(&Messages::OnHost);
 }
 
 #[test]
 #[ignore = "needs a CUDA device"]
 fn sddmm_of_sixteen_bits_on_a_shared_gpu() {
-    battery_of_sddmm::<f16, u32, u64>();
+    battery_of_sddmm::<f16, u32, u64>(&Messages::OnHost);
 }
 
 /// The product of `case` over ranks, of which with `mixed` every second one computes on its CPU.
@@ -225,12 +265,12 @@ fn multiply_sparse<T: DistScalar, I: Index, O: Index>(
     case: &SpgemmCase<'_, T, I, O>,
     semiring: Semiring,
     mixed: bool,
-    spread: Spread,
+    (spread, messages): (Spread, &Messages),
 ) -> Result<Csr<T, I, O>> {
     let rows = spread.partition(case.a.nrows());
     let inner = spread.partition(case.b.nrows());
     let columns = spread.partition(case.b.ncols());
-    let parts = all_ok(on_ranks(spread.in_process(64), |ranks| -> Result<_> {
+    let parts = all_ok(on_ranks(messages.ranks(&spread, 64)?, |ranks| -> Result<_> {
         let (a, of_a) = pattern_of(&ranks, &case.a, (&rows, &inner))?;
         let (b, of_b) = pattern_of(&ranks, &case.b, (&inner, &columns))?;
         let request = a.spgemm(&b).semiring(semiring).sorted(case.sorted);
@@ -255,25 +295,25 @@ fn multiply_sparse<T: DistScalar, I: Index, O: Index>(
     joined(&parts, case.b.ncols())
 }
 
-fn battery_of_spgemm<T: DistScalar, I: Index, O: Index>(semiring: Semiring) {
-    let (mut spreads, mut number) = (Spreads::default(), 0);
+fn battery_of_spgemm<T: DistScalar, I: Index, O: Index>(semiring: Semiring, messages: &Messages) {
+    let (mut spreads, mut number) = (messages.spreads(), 0);
     check_spgemm_over::<T, I, O>(semiring, &Settings::default(), |case| {
         number += 1;
-        multiply_sparse(&case, semiring, number % 3 == 0, spreads.next())
+        multiply_sparse(&case, semiring, number % 3 == 0, (spreads.next(), messages))
     });
 }
 
 #[test]
 #[ignore = "needs a CUDA device"]
 fn spgemm_on_a_shared_gpu() {
-    battery_of_spgemm::<f32, u32, u32>(Semiring::PlusTimes);
-    battery_of_spgemm::<f64, u64, u64>(Semiring::PlusTimes);
+    battery_of_spgemm::<f32, u32, u32>(Semiring::PlusTimes, &Messages::OnHost);
+    battery_of_spgemm::<f64, u64, u64>(Semiring::PlusTimes, &Messages::OnHost);
 }
 
 #[test]
 #[ignore = "needs a CUDA device"]
 fn spgemm_of_a_semiring_on_a_shared_gpu() {
-    battery_of_spgemm::<f32, u32, u64>(Semiring::MinPlus);
+    battery_of_spgemm::<f32, u32, u64>(Semiring::MinPlus, &Messages::OnHost);
 }
 
 /// Values of another number on one rank are an error on every rank, and the next execution is right.
@@ -283,7 +323,7 @@ fn wrong_values_of_a_rank_with_a_gpu_reach_all() {
     let a = Csr::<f32>::new(4, 4, vec![0, 1, 2, 3, 4], vec![3, 2, 1, 0], vec![2.0; 4]).unwrap();
     let rows = Partition::even(4, 2);
     let spread = Spread { ranks: 2, kind: 0, on_host: 1, communication: Communication::RowsOfB };
-    let found = on_ranks(spread.in_process(usize::MAX), |ranks| -> Result<_> {
+    let found = on_ranks(in_process(&spread, usize::MAX), |ranks| -> Result<_> {
         let (pattern, values) = pattern_of(&ranks, &a.view(), (&rows, &rows))?;
         let (device, wrong) = (device()?, usize::from(ranks.rank() == 1));
         let gpu = Gpu::new(device.clone());
@@ -309,5 +349,56 @@ fn wrong_values_of_a_rank_with_a_gpu_reach_all() {
     });
     for found in all_ok(found).expect("plans") {
         assert_eq!(found, ([true; 2], vec![2.0; 2], vec![3.0; 2]));
+    }
+}
+
+fn battery_of_spmv<T: DistScalar, I: Index, O: Index>(messages: &Messages) {
+    let mut spreads = messages.spreads();
+    check_spmv_over::<T, I, O>(Semiring::PlusTimes, &Settings::default(), |case| {
+        let SpmvCase { a, transpose_a, x, y, alpha, beta, .. } = case;
+        let spread = spreads.next();
+        let (rows, columns) = (spread.partition(a.nrows()), spread.partition(a.ncols()));
+        let (of_x, of_y) = if transpose_a { (&rows, &columns) } else { (&columns, &rows) };
+        let before = y.to_vec();
+        let parts = all_ok(on_ranks(messages.ranks(&spread, 32)?, |ranks| -> Result<_> {
+            let (rank, device) = (ranks.rank(), device()?);
+            let (a, values) = pattern_of(&ranks, &a, (&rows, &columns))?;
+            let gpu = Gpu::new(device.clone()).communication(spread.communication);
+            let mut plan: GpuSpmmPlan<T> = a.spmv().transpose(transpose_a).plan(&gpu)?;
+            let values = DeviceBuffer::from_slice(&device, &values, "values")?;
+            let vector = |part: &[T]| -> Result<DeviceDense<T>> {
+                let part = Dense::from_row_major(part.len(), 1, part.to_vec())?;
+                DeviceDense::upload(&device, &part.view())
+            };
+            let (x, mut y) = (vector(&x[of_x.range(rank)])?, vector(&before[of_y.range(rank)])?);
+            plan.execute(&values, &x, &mut y, Scale::new().alpha(alpha).beta(beta))?;
+            Ok(y.download()?.data().to_vec())
+        }))?;
+        y.copy_from_slice(&parts.concat());
+        Ok(())
+    });
+}
+
+/// A communicator that takes pointers to device memory is given some, and others to that of the host.
+#[test]
+#[ignore = "needs a CUDA device"]
+fn messages_in_device_memory() {
+    let products: [(&str, fn(&Messages)); 4] = [
+        ("spmm", |messages| {
+            battery::<f32, u32, u32>(Semiring::PlusTimes, &[1, 33], messages);
+            battery::<f64, u64, u64>(Semiring::MinPlus, &[3], messages);
+        }),
+        ("spmv", battery_of_spmv::<f64, u32, u32>),
+        ("sddmm", battery_of_sddmm::<f32, u32, u32>),
+        ("spgemm", |messages| battery_of_spgemm::<f64, u32, u32>(Semiring::PlusTimes, messages)),
+    ];
+    for (name, batteries) in products {
+        let moved = Arc::<Moved>::default();
+        batteries(&Messages::OnDevice(moved.clone()));
+        let [on_device, on_host] =
+            [&moved.on_device, &moved.on_host].map(|n| n.load(Ordering::Relaxed));
+        assert!(on_device > 0, "{name} sends nothing from device memory");
+        // Descriptions at least, when plans are made.
+        assert!(on_host > 0, "{name} sends nothing from memory of the host");
     }
 }

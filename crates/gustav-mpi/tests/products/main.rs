@@ -1,8 +1,13 @@
 //! Products over ranks that are threads, on the battery and on random matrices, against the oracle.
 
+#[path = "../cases/mod.rs"]
+mod cases;
 mod common;
 mod copies;
 mod dense;
+mod device_memory;
+mod differs;
+mod early;
 mod files;
 mod gpu;
 mod random;

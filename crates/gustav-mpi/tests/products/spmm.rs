@@ -1,96 +1,40 @@
 //! SpMM over ranks.
 
-use gustav_core::{Csr, Dense, Error, Index, Layout, Result, Scale, Semiring, bf16, f16};
+use gustav_core::{Csr, Dense, Error, Layout, Result, Scale, Semiring};
 use gustav_mpi::{
-    Communication, DistScalar, Partition, ProductShape, RankVolume, Ranks, SpmmPlan, Traffic,
-    Volume,
+    Communication, Partition, ProductShape, RankVolume, Ranks, SpmmPlan, Traffic, Volume,
 };
+use gustav_testkit::battery::SpmmCase;
 use gustav_testkit::battery::matrices::matrices;
-use gustav_testkit::battery::{Settings, SpmmCase, check_spmm_over};
 
-use crate::common::{Counting, Rows, Spread, Spreads, all_ok, on_ranks, pattern_of, rows_of};
-
-/// The product of `case` over ranks.
-pub fn multiply<T: DistScalar, I: Index, O: Index>(
-    mut case: SpmmCase<'_, T, I, O>,
-    semiring: Semiring,
-    deterministic: bool,
-    spread: Spread,
-) -> Result<()> {
-    let (rows, columns) = (spread.partition(case.a.nrows()), spread.partition(case.a.ncols()));
-    let (of_b, of_c) = if case.transpose_a { (&rows, &columns) } else { (&columns, &rows) };
-    let before = case.c.as_view();
-    let (alpha, beta) = (case.alpha, case.beta);
-    let layouts = (case.b.layout(), before.layout());
-    // Messages of 100 bytes: most are split.
-    let ranks = spread.in_process(100);
-    let parts = all_ok(on_ranks(ranks, |ranks| {
-        let rank = ranks.rank();
-        let (a, values) = pattern_of(&ranks, &case.a, (&rows, &columns))?;
-        let b = Rows::of(&case.b, of_b, rank);
-        let mut c = Rows::of(&before, of_c, rank);
-        let mut plan: SpmmPlan<T> = a
-            .spmm(case.b.ncols())
-            .transpose(case.transpose_a)
-            .semiring(semiring)
-            .deterministic(deterministic)
-            .layouts(layouts.0, layouts.1)
-            .plan(&spread.device())?;
-        // A second execution finds what the first left.
-        let first = c.data.clone();
-        plan.execute(&values, b.view(), c.view_mut(), Scale::new().alpha(alpha).beta(beta))?;
-        c.data = first;
-        plan.execute(&values, b.view(), c.view_mut(), Scale::new().alpha(alpha).beta(beta))?;
-        Ok(c)
-    }))?;
-    for (rank, part) in parts.iter().enumerate() {
-        part.copy_to(&mut case.c, of_c, rank);
-    }
-    Ok(())
-}
-
-fn battery<T: DistScalar, I: Index, O: Index>(semiring: Semiring, settings: Settings) {
-    let mut spreads = Spreads::default();
-    let mut number = 0;
-    check_spmm_over::<T, I, O>(semiring, &settings, |case| {
-        number += 1;
-        multiply(case, semiring, number % 2 == 0, spreads.next())
-    });
-}
-
-fn few_columns() -> Settings {
-    Settings { columns: vec![1, 3, 8, 33], ..Settings::default() }
-}
+use crate::cases::rows::{pattern_of, rows_of};
+use crate::cases::spmm;
+use crate::cases::spread::Spread;
+use crate::common::{Counting, Threads, all_ok, in_process, on_ranks};
 
 #[test]
 fn f32_plus_times() {
-    battery::<f32, u32, u32>(Semiring::PlusTimes, Settings::default());
+    spmm::f32_plus_times(&Threads);
 }
 
 #[test]
 fn f64_plus_times_with_wide_indices() {
-    battery::<f64, u64, u64>(Semiring::PlusTimes, few_columns());
+    spmm::f64_plus_times_with_wide_indices(&Threads);
 }
 
 #[test]
 fn sixteen_bits_are_summed_in_f32() {
-    battery::<f16, u32, u64>(Semiring::PlusTimes, few_columns());
-    battery::<bf16, u64, u32>(Semiring::PlusTimes, few_columns());
+    spmm::sixteen_bits_are_summed_in_f32(&Threads);
 }
 
 #[test]
 fn integers_are_exact() {
-    battery::<i32, u32, u32>(Semiring::PlusTimes, few_columns());
-    battery::<i64, u32, u32>(Semiring::PlusTimes, few_columns());
+    spmm::integers_are_exact(&Threads);
 }
 
 #[test]
 fn every_semiring() {
-    for semiring in Semiring::ALL {
-        battery::<f32, u32, u32>(semiring, Settings { columns: vec![2, 7], ..few_columns() });
-        battery::<i32, u32, u32>(semiring, Settings { columns: vec![4], ..few_columns() });
-        battery::<f16, u32, u32>(semiring, Settings { columns: vec![5], ..few_columns() });
-    }
+    spmm::every_semiring(&Threads);
 }
 
 #[test]
@@ -114,7 +58,7 @@ fn deterministic_plans_give_the_same_bits() {
                 c: gustav_core::DenseViewMut::new(a.nrows(), n, Layout::RowMajor, n, &mut c)
                     .unwrap(),
             };
-            multiply(case, Semiring::PlusTimes, true, spread).unwrap();
+            spmm::multiply(&Threads, case, Semiring::PlusTimes, true, spread).unwrap();
             c.into_iter().map(f32::to_bits).collect::<Vec<_>>()
         };
         let first = run();
@@ -153,7 +97,7 @@ fn volumes_are_counted_without_running() {
                 let counted =
                     Volume::of_parts(&rows, &columns, &spread.hosts(), shape, part).unwrap();
                 let direct = Volume::of(&a.view().pattern(), &rows, &columns, shape).unwrap();
-                let found = on_ranks(spread.in_process(usize::MAX), |ranks| {
+                let found = on_ranks(in_process(&spread, usize::MAX), |ranks| {
                     let (ranks, sent) = Counting::over(ranks);
                     let (a, values) = pattern_of(&ranks, &a.view(), (&rows, &columns)).unwrap();
                     let (of_b, of_c) = match transpose_a {

@@ -1,12 +1,12 @@
 //! Patterns whose rows are spread over ranks.
 
-use gustav::{Index, Pattern as Owned, PatternView};
+use gustav::{Buffer, Index, Pattern as Owned, PatternView, Scalar};
 use gustav_mpi::DistPattern as Dist;
 use pyo3::prelude::*;
 
 use super::ranks::{Ranks, detached_on, partition, reported};
 use crate::block::Block;
-use crate::error::Fault;
+use crate::error::{Fault, to_python};
 use crate::pattern::{AnyRef, Source, with_indices};
 use crate::place::Place;
 
@@ -34,12 +34,21 @@ pub struct DistPattern {
     pub inner: AnyDist,
 }
 
-fn converted<I: Index, O: Index, J: Index>(
+/// A copy with indices of these types.
+pub(super) fn converted<I: Index, O: Index, J: Index>(
     view: &PatternView<'_, I, O>,
 ) -> Result<Owned<J, u64>, Fault> {
     let offsets: Vec<u64> = view.offsets().iter().map(|o| o.to_usize() as u64).collect();
     let indices: Vec<J> = view.indices().iter().map(|i| J::truncate(i.to_usize())).collect();
     Ok(Owned::new(view.nrows(), view.ncols(), offsets, indices)?)
+}
+
+/// A copy of values of the library. Where there is no memory, other ranks do not know, and are told as of errors of Python.
+pub(super) fn copied<T: Scalar>(values: &[T]) -> Result<Buffer<T>, Fault> {
+    let zeroed = Buffer::<T>::zeroed(values.len(), "values of a matrix");
+    let mut copy = zeroed.map_err(|e| Fault::Python(to_python(e)))?;
+    copy.copy_from_slice(values);
+    Ok(copy)
 }
 
 fn joined<J: Index>(

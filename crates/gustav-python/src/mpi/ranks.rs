@@ -142,6 +142,12 @@ impl Ranks {
         detached_on(py, &self.inner, || Ok(self.inner.any(mine)?))
     }
 
+    /// A defect in collective work, whose consequences tests look at.
+    #[cfg(debug_assertions)]
+    fn _panic(&self, py: Python<'_>) -> PyResult<()> {
+        detached_on(py, &self.inner, || panic!("on purpose"))
+    }
+
     /// Ends the job with this exit status.
     fn abort(&self, py: Python<'_>, status: i32) {
         py.detach(|| self.inner.communicator().abort(status));

@@ -6,14 +6,14 @@ use gustav_mpi::{
 };
 use pyo3::prelude::*;
 
-use super::pattern::{AnyDist, DistPattern, with_dist};
+use super::pattern::{AnyDist, DistPattern, copied, with_dist};
 use super::ranks::reported;
 use super::target::{AnyPlan, DistExplanation, Engine, SharedPlan, Target, expect_gpu, ordered};
 use crate::array::Array;
 use crate::block::Block;
 use crate::device_spgemm::DeviceBlock;
 use crate::element::Element;
-use crate::error::{Fault, to_python};
+use crate::error::Fault;
 use crate::place::{Given, Place};
 use crate::scale::{Factors, semiring};
 
@@ -46,12 +46,8 @@ impl<T: DistScalar, I: Index> AnyPlan<2, Product> for Typed<SpgemmPlan<T, I, u64
     ) -> Result<Product, Fault> {
         let alpha = factors.scale::<T::Accum>().alpha;
         let c = self.plan.execute(a.slice::<T>()?, b.slice::<T>()?, alpha)?;
-        let values = c.values().as_slice();
-        // Other ranks do not know of it, and wait for this one where the call ends.
-        let zeroed = gustav::Buffer::<T>::zeroed(values.len(), "values of C");
-        let mut copy = zeroed.map_err(|e| Fault::Python(to_python(e)))?;
-        copy.copy_from_slice(values);
-        Ok(((self.wrap)(c.pattern().clone()), Values::Host(Block::values(copy))))
+        let values = Block::values(copied(c.values().as_slice())?);
+        Ok(((self.wrap)(c.pattern().clone()), Values::Host(values)))
     }
 }
 

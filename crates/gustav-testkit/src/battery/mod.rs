@@ -91,6 +91,11 @@ pub struct Settings {
     pub sorted: Vec<bool>,
     /// Whether the gradient of a bias that several heads of an attention share is tried.
     pub shared_gradients: bool,
+    /// One of so many of these cases is taken of the products of matrices, where each takes long. A prime number takes
+    /// every choice of every factor.
+    pub one_of: usize,
+    /// The first that is taken, so that batteries take different ones.
+    pub first: usize,
 }
 
 impl Default for Settings {
@@ -110,6 +115,8 @@ impl Default for Settings {
             unsorted: true,
             sorted: vec![true, false],
             shared_gradients: true,
+            one_of: 1,
+            first: 0,
         }
     }
 }
@@ -131,6 +138,12 @@ impl Settings {
     #[must_use]
     pub fn layout(self, b: Layout, c: Layout) -> Self {
         Settings { layouts: vec![(b, c)], ..self }
+    }
+
+    /// The cases that are taken.
+    fn taken<C>(&self, cases: Vec<C>) -> impl Iterator<Item = C> + use<C> {
+        let first = self.first % self.one_of.clamp(1, cases.len().max(1));
+        cases.into_iter().skip(first).step_by(self.one_of.max(1))
     }
 
     /// Whether matrix `m` is among those to pass.

@@ -54,7 +54,7 @@ pub fn check_sddmm<T: Scalar, I: Index, O: Index>(
     let (layouts, scalings) = (&settings.layouts, &settings.scalings);
     let sizes = [matrices.len(), DEPTHS.len(), layouts.len(), 2, 2, scalings.len()];
     let mut report = Report::default();
-    for row in combinations(&sizes, Extent::Covering) {
+    for row in settings.taken(combinations(&sizes, Extent::Covering)) {
         let choice = Choice {
             depth: DEPTHS[row[1]],
             layouts: layouts[row[2]],

@@ -43,7 +43,7 @@ fn other<T: Scalar, I: Index, O: Index>(
 }
 
 /// Runs `kernel` on the cases that `settings` select, in semiring `S`. Of the settings,
-/// `extent`, `nonfinite`, `unsorted` and `sorted` count.
+/// `extent`, `nonfinite`, `unsorted`, `sorted`, `one_of` and `first` count.
 ///
 /// # Panics
 /// With the list of failed cases: wrong pattern or elements, errors, panics.
@@ -72,7 +72,8 @@ pub fn check_spgemm_over<T: Scalar, I: Index, O: Index>(
         matrices::<T, I, O>().into_iter().filter(|m| settings.takes(&m.traits)).collect();
     let mut report = Report::default();
     let factors = [matrices.len(), OTHERS.len()];
-    for (number, row) in combinations(&factors, Extent::Full).iter().enumerate() {
+    let rows = settings.taken(combinations(&factors, Extent::Full));
+    for (number, row) in rows.enumerate() {
         let matrix = &matrices[row[0]];
         let b = match other(matrix, row[1], settings) {
             Ok(Some(b)) => b,

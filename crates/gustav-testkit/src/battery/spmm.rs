@@ -78,7 +78,7 @@ pub fn check_spmm_over<T: Scalar, I: Index, O: Index>(
         settings.scalings.len(),
     ];
     let mut report = Report::default();
-    for row in combinations(&factors, settings.extent) {
+    for row in settings.taken(combinations(&factors, settings.extent)) {
         let matrix = &matrices[row[0]];
         let choice = Choice {
             columns: settings.columns[row[1]],

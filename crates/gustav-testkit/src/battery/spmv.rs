@@ -58,7 +58,7 @@ pub fn check_spmv_over<T: Scalar, I: Index, O: Index>(
     let factors = [matrices.len(), settings.transpose_a.len(), settings.scalings.len()];
     let mut report = Report::default();
     // The three factors are few enough to be crossed in full.
-    for row in combinations(&factors, super::Extent::Full) {
+    for row in settings.taken(combinations(&factors, super::Extent::Full)) {
         let matrix = &matrices[row[0]];
         let transpose_a = settings.transpose_a[row[1]];
         let choice = settings.scalings[row[2]];

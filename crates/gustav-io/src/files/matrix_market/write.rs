@@ -74,8 +74,7 @@ pub(crate) fn array<T: Scalar>(
     symmetry: Symmetry,
 ) -> io::Result<()> {
     let (rows, cols) = (dense.nrows(), dense.ncols());
-    writeln!(to, "%%MatrixMarket matrix array {} {}", field::<T>(), symmetry.name())?;
-    writeln!(to, "{rows} {cols}")?;
+    array_head::<T>(to, [rows, cols], symmetry)?;
     // The first row of a column, and the elements before the column.
     let first = |j: usize| match symmetry {
         Symmetry::General => 0,
@@ -98,6 +97,30 @@ pub(crate) fn array<T: Scalar>(
             }
             writeln!(text, "{:?}", dense.get(i, j))?;
             i += 1;
+        }
+        Ok(())
+    })
+}
+
+/// Writes what is before the elements.
+pub(crate) fn array_head<T: Scalar>(
+    to: &mut (impl Write + ?Sized),
+    [rows, columns]: [usize; 2],
+    symmetry: Symmetry,
+) -> io::Result<()> {
+    writeln!(to, "%%MatrixMarket matrix array {} {}", field::<T>(), symmetry.name())?;
+    writeln!(to, "{rows} {columns}")
+}
+
+/// Writes the elements of one column.
+pub(crate) fn array_lines<T: Scalar>(
+    to: &mut (impl Write + ?Sized),
+    dense: DenseView<'_, T>,
+    column: usize,
+) -> io::Result<()> {
+    in_order(to, dense.nrows(), |rows, text| {
+        for row in rows {
+            writeln!(text, "{:?}", dense.get(row, column))?;
         }
         Ok(())
     })

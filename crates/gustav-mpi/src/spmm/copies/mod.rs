@@ -208,6 +208,8 @@ impl<T: DistScalar> TeamPlan<T> {
             ..problem.clone()
         };
         explanation.volume.add(&volume);
+        // Values come first.
+        explanation.early = 0;
         explanation.workspace_bytes +=
             exchange.bytes() + size_of_val(&values[..]) + size_of_val(sums.data());
         let plan = TeamPlan {

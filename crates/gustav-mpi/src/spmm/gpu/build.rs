@@ -75,7 +75,9 @@ pub(super) fn build<T: DistScalar, I: Index, O: Index>(
         peers.iter().flat_map(Peer::products).chain([&own]).map(Product::bytes).sum::<usize>();
     let held = held + partial + messages.bytes();
     let explained = (&problem, pattern);
-    let explanation = Explanation::new(explained, shape.communication, own.plan.choice(), held);
+    let choice = own.plan.choice();
+    let early = own.nnz as u64;
+    let explanation = Explanation::new(explained, shape.communication, choice, (early, held));
     let plan = GpuSpmmPlan {
         ranks: ranks.clone(),
         number,

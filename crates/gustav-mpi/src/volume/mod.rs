@@ -1,16 +1,18 @@
 //! What ranks send each other for a product, counted.
 
-use std::collections::{BTreeMap, HashSet};
+mod spgemm;
+mod tally;
+
 use std::ops::Range;
 
 use gustav_core::{DType, Error, Index, IndexType, Pattern, PatternView, Result};
 
-use crate::blocks::{self, Choose, CountedBlock, Counts};
+use crate::blocks::{self, Counts};
 use crate::cover::{self, Prices};
 use crate::exchange::Exchange;
-use crate::hosts::Relay;
 use crate::matrix::gather_numbers;
 use crate::{Hosts, Partition, Ranks};
+use tally::Tally;
 
 /// What ranks send each other of a block: the rows of one rank, the columns of another.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -295,130 +297,25 @@ fn check_shape(found: (usize, usize), expected: (usize, usize)) -> Result<()> {
     })
 }
 
-/// A volume that is being counted.
-struct Tally<'t> {
-    volume: Volume,
-    hosts: &'t Hosts,
-    shape: ProductShape,
-    /// From where to where operands go: operands of two blocks may be one message.
-    operands: HashSet<[usize; 2]>,
-    /// From where to where rows of B are forwarded, those of all ranks in one message.
-    forwarded: HashSet<[usize; 2]>,
+fn check_ranks(rows: &Partition, columns: &Partition, hosts: &Hosts) -> Result<()> {
+    let ranks = rows.ranks();
+    if (columns.ranks(), hosts.ranks()) == (ranks, ranks) {
+        return Ok(());
+    }
+    Err(Error::Shape {
+        op: "volume of a partition",
+        expected: format!("columns and hosts of {ranks} ranks, as rows are"),
+        found: format!("columns of {} ranks, hosts of {}", columns.ranks(), hosts.ranks()),
+    })
 }
 
-impl<'t> Tally<'t> {
-    /// `blocks_of` gives the nonzeros of a rank's own block, and its others.
-    fn count(
-        rows: &Partition,
-        columns: &Partition,
-        hosts: &'t Hosts,
-        shape: ProductShape,
-        mut blocks_of: impl FnMut(usize, &Choose<'_>) -> Result<(usize, Vec<CountedBlock>)>,
-    ) -> Result<Volume> {
-        let ranks = rows.ranks();
-        if (columns.ranks(), hosts.ranks()) != (ranks, ranks) {
-            return Err(Error::Shape {
-                op: "volume of a partition",
-                expected: format!("columns and hosts of {ranks} ranks, as rows are"),
-                found: format!("columns of {} ranks, hosts of {}", columns.ranks(), hosts.ranks()),
-            });
-        }
-        check_countable(rows.rows(), columns.rows(), shape.columns, ranks)?;
-        let volume = Volume { ranks: vec![RankVolume::default(); ranks], ..Volume::default() };
-        let (operands, forwarded) = (HashSet::new(), HashSet::new());
-        let mut tally = Tally { volume, hosts, shape, operands, forwarded };
-        let choose = |r: usize, c: usize, e: &[(u32, u32)]| shape.choose(r, c, e);
-        let relays = shape.relays(hosts);
-        for of_host in hosts.each() {
-            // Rows of B that ranks of the host need, by the rank of other hosts that has them.
-            let mut requested: BTreeMap<usize, Vec<(usize, Vec<u32>)>> = BTreeMap::new();
-            for rank in of_host {
-                let (own, blocks) = blocks_of(rank, &choose)?;
-                tally.volume.ranks[rank].nonzeros += own as u64;
-                for CountedBlock { peer, counts, columns } in blocks {
-                    tally.add_block(rank, peer, counts);
-                    if relays && hosts.differ(rank, peer) {
-                        requested.entry(peer).or_default().push((rank, columns));
-                    } else {
-                        tally.add_rows_of_b(peer, rank, columns.len());
-                    }
-                }
-            }
-            for (from, requested) in requested {
-                tally.add_wanted(from, &requested);
-            }
-        }
-        let Tally { mut volume, operands, forwarded, .. } = tally;
-        for [from, to] in operands.into_iter().chain(forwarded) {
-            count_message(&mut volume, hosts, from, to);
-        }
-        let of_b = if shape.transpose_a { rows } else { columns };
-        volume.oblivious_bytes = oblivious(of_b, &shape);
-        Ok(volume)
-    }
-
-    fn send(&mut self, from: usize, to: usize, bytes: u64) {
-        self.volume.ranks[from].sent_bytes += bytes;
-        self.volume.ranks[to].received_bytes += bytes;
-        if self.hosts.differ(from, to) {
-            self.volume.ranks[from].network.sent_bytes += bytes;
-            self.volume.ranks[to].network.received_bytes += bytes;
-        }
-    }
-
-    fn send_operands(&mut self, from: usize, to: usize, bytes: u64) {
-        if bytes > 0 {
-            self.send(from, to, bytes);
-            self.operands.insert([from, to]);
-        }
-    }
-
-    /// Adds a block of the rows of `rank` and the columns of `peer`, but for the rows of B of A·B that it needs.
-    fn add_block(&mut self, rank: usize, peer: usize, counts: Counts) {
-        let Alternatives { rows_of_b, partial_rows } = Alternatives::of(&counts, &self.shape);
-        self.volume.rows_of_b_bytes += rows_of_b;
-        self.volume.partial_rows_bytes += partial_rows;
-        self.volume.ranks[rank].nonzeros += (counts.nonzeros - counts.nonzeros_there) as u64;
-        self.volume.ranks[peer].nonzeros += counts.nonzeros_there as u64;
-        let (here, there) = (counts.columns_here, counts.rows_there);
-        let all = self.shape.bytes(here, there, counts.nonzeros_there);
-        if self.hosts.differ(rank, peer) {
-            self.volume.direct_network_bytes += all.sum();
-        }
-        let here = if self.shape.transpose_a { here } else { 0 };
-        let bytes = self.shape.bytes(here, there, counts.nonzeros_there);
-        for (from, to, bytes) in [(peer, rank, bytes.from_columns), (rank, peer, bytes.from_rows)] {
-            self.send(from, to, bytes.partial);
-            if bytes.partial > 0 {
-                count_message(&mut self.volume, self.hosts, from, to);
-            }
-            self.send_operands(from, to, bytes.operands);
-        }
-    }
-
-    fn add_rows_of_b(&mut self, from: usize, to: usize, rows: usize) {
-        if !self.shape.transpose_a {
-            self.send_operands(from, to, rows as u64 * self.shape.row_of_b());
-        }
-    }
-
-    /// Adds the rows of B that rank `from` has and ranks of one other host need.
-    fn add_wanted(&mut self, from: usize, requested: &[(usize, Vec<u32>)]) {
-        let lists: Vec<(usize, &[u32])> =
-            requested.iter().map(|(r, rows)| (*r, &rows[..])).collect();
-        let Some(relay) = Relay::to_host(from, &lists) else {
-            return lists.iter().for_each(|(to, rows)| self.add_rows_of_b(from, *to, rows.len()));
-        };
-        let (through, row) = (relay.through, self.shape.row_of_b());
-        if row == 0 {
-            return;
-        }
-        self.send(from, through, relay.rows.len() as u64 * row);
-        count_message(&mut self.volume, self.hosts, from, through);
-        for (to, rows) in relay.requested.iter().filter(|(to, _)| *to != through) {
-            self.send(through, *to, rows.len() as u64 * row);
-            self.forwarded.insert([through, *to]);
-        }
+/// Counts bytes from one rank to another.
+fn send(volume: &mut Volume, hosts: &Hosts, from: usize, to: usize, bytes: u64) {
+    volume.ranks[from].sent_bytes += bytes;
+    volume.ranks[to].received_bytes += bytes;
+    if hosts.differ(from, to) {
+        volume.ranks[from].network.sent_bytes += bytes;
+        volume.ranks[to].network.received_bytes += bytes;
     }
 }
 

@@ -1,18 +1,19 @@
 //! Matrices in files and from generators, each rank with its part: nothing is parsed or generated twice, and no rank
 //! has the whole, but for files that can only be read whole.
 
-use std::io::{self, Write};
+mod write;
+
 use std::path::Path;
 
 use gustav_core::buffer::try_vec;
 use gustav_core::{Buffer, Csr, Error, Index, Result, Scalar};
-use gustav_io::parts::{self, Entries, SharedFile, Whole};
-use gustav_io::{Generator, ReadOptions, Values, WriteOptions};
+use gustav_io::parts::{Entries, SharedFile};
+use gustav_io::{Generator, ReadOptions, Values};
 
-use crate::communicator::Tag;
-use crate::exchange::{Exchange, all_to_all};
+use crate::exchange::all_to_all;
 use crate::matrix::gather_numbers;
 use crate::{DistCsr, Partition, Ranks};
+pub use write::{write_csr, write_dense};
 
 /// Reads a sparse matrix, with rows and columns spread evenly; see [`DistCsr::balanced`]. Collective.
 ///
@@ -114,14 +115,18 @@ fn read_text<T: Scalar, I: Index, O: Index>(
 }
 
 /// Entries of this rank's rows.
-struct Owned<T, I> {
+pub(crate) struct Owned<T, I> {
     rows: Vec<u64>,
     columns: Vec<I>,
     values: Vec<T>,
 }
 
-/// Sends entries to the ranks that have their rows; what is received is in the order of the file.
-fn send_to_owners<T: Scalar, I: Index>(
+/// Sends entries, whose values are there, to the ranks that have their rows; what is received is in the order of ranks
+/// and of their entries. Collective.
+///
+/// # Errors
+/// On every rank, [`Error::OutOfMemory`].
+pub(crate) fn send_to_owners<T: Scalar, I: Index>(
     ranks: &Ranks,
     entries: Entries<T>,
     partition: &Partition,
@@ -168,7 +173,10 @@ pub(crate) fn send_parts<W: bytemuck::Pod>(
 }
 
 /// The rows `first` to `first + len` − 1 that hold all entries of the lists, a row those of the first list first.
-fn csr_of<T: Scalar, I: Index, O: Index>(
+///
+/// # Errors
+/// [`Error::Overflow`] when the entries pass the type of row offsets, [`Error::OutOfMemory`].
+pub(crate) fn csr_of<T: Scalar, I: Index, O: Index>(
     lists: &[Owned<T, I>],
     (first, len, ncols): (usize, usize, usize),
 ) -> Result<Csr<T, I, O>> {
@@ -247,116 +255,4 @@ pub fn generate<T: Scalar, I: Index, O: Index>(
     let local = ranks.together(local)?;
     drop(lock);
     DistCsr::new(ranks, columns, local)
-}
-
-/// Writes `a` as one file, Matrix Market or npz with CSR arrays, the latter uncompressed: ranks prepare the bytes of
-/// their rows, and rank 0 writes them rank after rank, so that no other needs to see the folder. It appears whole or
-/// not at all, as with [`gustav_io::write_csr`]. Collective.
-///
-/// # Errors
-/// On every rank: [`Error::Io`] of rank 0, [`Error::Argument`] for other formats, symmetry and storage,
-/// [`Error::Unsupported`] for values that the format does not have, [`Error::OutOfMemory`].
-pub fn write_csr<T: Scalar, I: Index, O: Index>(
-    a: &DistCsr<T, I, O>,
-    path: impl AsRef<Path>,
-    options: &WriteOptions,
-) -> Result<()> {
-    let path = path.as_ref();
-    let (ranks, pattern) = (a.pattern().ranks(), a.pattern());
-    let _lock = ranks.lock();
-    let arguments = vec![
-        ("call", "writing a matrix".to_owned()),
-        ("file", path.file_name().unwrap_or_default().to_string_lossy().into_owned()),
-        ("options", format!("{options:?}")),
-    ];
-    let sections = ranks.agree_on(arguments, parts::sections(path, options))?;
-    let counts = gather_numbers(ranks, [a.local().nnz()])?;
-    let first_entry: usize = counts[..ranks.rank()].iter().map(|c| c[0]).sum();
-    let first_row = pattern.rows().range(ranks.rank()).start;
-    let whole = Whole { rows: pattern.nrows(), columns: pattern.ncols(), entries: pattern.nnz() };
-    let prepare = |section| {
-        let first = (first_row, first_entry);
-        parts::bytes_of_section(section, a.local().view(), first, whole, options)
-    };
-    if ranks.rank() > 0 {
-        for section in sections {
-            send_section(ranks, prepare(*section))?;
-        }
-        return ranks.together(Ok(()));
-    }
-    // An error that the others know of.
-    let mut failure = None;
-    let written = parts::write_sections::<T>(path, whole, options, |section, to| {
-        write_section(ranks, prepare(section), to).map_err(|e| match e {
-            Failure::OfRanks(e) => {
-                let text = e.to_string();
-                failure = Some(e);
-                io::Error::other(text)
-            }
-            Failure::OfFile(e) => e,
-        })
-    });
-    match failure {
-        Some(known) => Err(known),
-        // Others wait for the next section, or for the end: both begin alike.
-        None => ranks.together(written),
-    }
-}
-
-enum Failure {
-    /// An error that all ranks have.
-    OfRanks(Error),
-    /// An error of the file, of rank 0 alone.
-    OfFile(io::Error),
-}
-
-/// Sends this rank's bytes of a section to rank 0, unless a rank has failed.
-fn send_section(ranks: &Ranks, bytes: Result<Vec<u8>>) -> Result<()> {
-    let bytes = ranks.together(bytes)?;
-    let lengths = gather_numbers(ranks, [bytes.len()])?;
-    let mut exchange = Exchange::default();
-    let message = exchange.add_outgoing::<u8>(0, Tag::Plan, bytes.len());
-    let message = ranks.together(message)?;
-    exchange.outgoing::<u8>(message).copy_from_slice(&bytes);
-    drop(bytes);
-    for (rank, _) in senders(&lengths) {
-        ranks.together(Ok::<_, Error>(()))?;
-        if rank == ranks.rank() {
-            exchange.send(ranks.communicator(), message)?;
-            exchange.finish(ranks.communicator())?;
-        }
-    }
-    Ok(())
-}
-
-/// Writes the bytes of rank 0, then those of each other rank.
-fn write_section(
-    ranks: &Ranks,
-    bytes: Result<Vec<u8>>,
-    to: &mut dyn Write,
-) -> std::result::Result<(), Failure> {
-    let bytes = ranks.together(bytes).map_err(Failure::OfRanks)?;
-    let lengths = gather_numbers(ranks, [bytes.len()]).map_err(Failure::OfRanks)?;
-    ranks.together(Ok(())).map_err(Failure::OfRanks)?;
-    let mut written = to.write_all(&bytes);
-    drop(bytes);
-    for (rank, len) in senders(&lengths) {
-        // What was sent is received also when it cannot be written.
-        let receive = || -> Result<Exchange> {
-            let mut exchange = Exchange::default();
-            // Nothing is sent before its memory is allocated.
-            ranks.together(exchange.add_incoming::<u8>(rank, Tag::Plan, len))?;
-            exchange.receive(ranks.communicator())?;
-            exchange.finish(ranks.communicator())?;
-            Ok(exchange)
-        };
-        let exchange = receive().map_err(Failure::OfRanks)?;
-        written = written.and_then(|()| to.write_all(exchange.incoming(0)));
-    }
-    written.map_err(Failure::OfFile)
-}
-
-/// The ranks that send something to rank 0, in order, and how many bytes.
-fn senders(lengths: &[[usize; 1]]) -> impl Iterator<Item = (usize, usize)> + '_ {
-    lengths.iter().map(|[len]| *len).enumerate().skip(1).filter(|(_, len)| *len > 0)
 }

@@ -1,0 +1,204 @@
+//! Matrices that are large enough for rows that need nothing of other ranks to be multiplied while messages are in flight.
+
+use gustav_core::{Csr, Dense, Layout, Result, Scalar, Scale, bf16};
+use gustav_cuda::{DeviceBuffer, DeviceDense};
+use gustav_mpi::{
+    Device, DistCsr, DistDense, DistPattern, DistScalar, Explanation, Gpu, GpuSddmmCall,
+    GpuSddmmPlan, GpuSpgemmPlan, Partition, Ranks, SpgemmPlan, SpmmPlan,
+};
+use gustav_testkit::oracle;
+
+use crate::cases::rows::joined;
+use crate::common::{all_ok, on_ranks};
+
+const RANKS: usize = 3;
+
+/// A grid of `side` times `side` points, each beside its neighbours, some of which come out of order.
+fn grid<T: Scalar>(side: usize) -> Csr<T> {
+    let (mut offsets, mut indices) = (vec![0_u32], Vec::new());
+    for point in 0..side * side {
+        let (row, column) = (point / side, point % side);
+        let near = [
+            (row > 0).then(|| point - side),
+            (column + 1 < side).then_some(point + 1),
+            Some(point),
+            (column > 0).then(|| point - 1),
+            (row + 1 < side).then_some(point + side),
+        ];
+        indices.extend(near.into_iter().flatten().map(|point| point as u32));
+        offsets.push(indices.len() as u32);
+    }
+    let values = (0..indices.len()).map(|k| T::from_f64((k % 7) as f64 - 2.0)).collect::<Vec<_>>();
+    Csr::new(side * side, side * side, offsets, indices, values).expect("a matrix")
+}
+
+/// Elements that differ.
+fn dense<T: Scalar>(rows: usize, columns: usize, layout: Layout) -> Dense<T> {
+    let mut m = Dense::zeros(rows, columns, layout).expect("a matrix");
+    let elements = m.data_mut().iter_mut().enumerate();
+    elements.for_each(|(k, m)| *m = T::from_f64((k % 11) as f64 - 5.0));
+    m
+}
+
+/// This rank's rows of a matrix that every rank has.
+fn rows_of<T: DistScalar>(
+    ranks: &Ranks,
+    a: &Csr<T>,
+    rows: &Partition,
+    columns: &Partition,
+) -> Result<DistCsr<T>> {
+    let whole = (ranks.rank() == 0).then(|| (a, rows, columns));
+    DistCsr::scatter(ranks, whole)
+}
+
+/// This rank's rows of a dense matrix that every rank has.
+fn part_of<T: Scalar>(ranks: &Ranks, m: &Dense<T>, rows: &Partition) -> Result<DistDense<T>> {
+    let whole = (ranks.rank() == 0).then_some(m);
+    DistDense::scatter(ranks, whole, (rows, m.ncols()), m.layout())
+}
+
+fn is_right(verdict: Result<oracle::Verdict>) {
+    let verdict = verdict.expect("a verdict");
+    assert!(verdict.ok, "{verdict}");
+}
+
+/// Whether most of this rank's work, but not all, waits for nothing.
+fn is_early(explanation: &Explanation, ranks: &Ranks) -> bool {
+    let all = explanation.volume.ranks[ranks.rank()].nonzeros;
+    explanation.early > all / 2 && explanation.early < all
+}
+
+/// Checks the rows that ranks have of A·A and of 2·A·A.
+fn check<T: DistScalar>(a: &Csr<T>, found: Vec<[Csr<T>; 2]>, sorted: bool) {
+    for (k, alpha) in [1.0, 2.0].into_iter().enumerate() {
+        let parts: Vec<Csr<T>> = found.iter().map(|products| products[k].clone()).collect();
+        let c = joined(&parts, a.ncols()).expect("C");
+        let expected = oracle::Spgemm {
+            sorted,
+            alpha: Some(T::Accum::from_f64(alpha)),
+            ..oracle::Spgemm::new(a.view(), a.view())
+        };
+        is_right(expected.verify(c.view()));
+    }
+}
+
+fn spgemm<T: DistScalar>(sorted: bool) {
+    let a = grid::<T>(90);
+    let rows = Partition::even(a.nrows(), RANKS);
+    let found = all_ok(on_ranks(Ranks::in_process(RANKS), |ranks| -> Result<_> {
+        let a = rows_of(&ranks, &a, &rows, &rows)?;
+        let request = a.pattern().spgemm(a.pattern()).sorted(sorted);
+        let mut plan: SpgemmPlan<T> = request.plan(&Device::default())?;
+        assert!(is_early(plan.explain(), &ranks), "{}", plan.explain());
+        let first = plan.execute(&a, &a, None)?;
+        // Values alone: the pattern is that of the first.
+        let doubled = Some(T::Accum::from_f64(2.0));
+        let second = plan.execute(&a, &a, doubled)?;
+        assert_eq!(first.local().pattern().id(), second.local().pattern().id());
+        Ok([first, second].map(|c| c.local().clone()))
+    }))
+    .expect("products");
+    check(&a, found, sorted);
+}
+
+#[test]
+fn spgemm_begins_before_values_arrive() {
+    spgemm::<f32>(false);
+    spgemm::<f64>(true);
+    spgemm::<bf16>(false);
+}
+
+#[test]
+fn whole_rows_begin_before_rows_of_b_arrive() {
+    let a = grid::<f64>(150);
+    let rows = Partition::even(a.nrows(), RANKS);
+    let b = dense::<f64>(a.nrows(), 1, Layout::RowMajor);
+    let c = all_ok(on_ranks(Ranks::in_process(RANKS), |ranks| -> Result<_> {
+        let a = rows_of(&ranks, &a, &rows, &rows)?;
+        let b = part_of(&ranks, &b, &rows)?;
+        let mut c = DistDense::zeros(&ranks, &rows, 1, Layout::RowMajor)?;
+        let mut plan: SpmmPlan<f64> = a.pattern().spmm(1).plan(&Device::default())?;
+        assert!(is_early(plan.explain(), &ranks), "{}", plan.explain());
+        plan.execute(&a, b.local(), c.local_mut(), ())?;
+        c.gather()
+    }))
+    .expect("products");
+    let found = c.into_iter().next().flatten().expect("C");
+    is_right(oracle::Spmm::new(a.view(), b.view()).verify(found.view()));
+}
+
+fn spgemm_on_gpu<T: DistScalar>(sorted: bool) {
+    let a = grid::<T>(300);
+    let rows = Partition::even(a.nrows(), RANKS);
+    let found = all_ok(on_ranks(Ranks::in_process(RANKS), |ranks| -> Result<_> {
+        let a = rows_of(&ranks, &a, &rows, &rows)?;
+        let device = gustav_cuda::Device::cuda(0)?;
+        let request = a.pattern().spgemm(a.pattern()).sorted(sorted);
+        let mut plan: GpuSpgemmPlan<T> = request.plan(&Gpu::new(device.clone()))?;
+        assert!(is_early(plan.explain(), &ranks), "{}", plan.explain());
+        let values = a.local().values().as_slice();
+        let values = DeviceBuffer::from_slice(&device, values, "values")?;
+        let first = plan.execute(&values, &values, None)?;
+        let doubled = Some(T::Accum::from_f64(2.0));
+        let second = plan.execute(&values, &values, doubled)?;
+        let same = first.local().pattern().id() == second.local().pattern().id();
+        // Rows in no order may come out in another.
+        assert_eq!(same, sorted);
+        Ok([first.local().download()?, second.local().download()?])
+    }))
+    .expect("products");
+    check(&a, found, sorted);
+}
+
+#[test]
+#[ignore = "needs a CUDA device"]
+fn spgemm_on_a_gpu_begins_before_values_arrive() {
+    spgemm_on_gpu::<f32>(true);
+    spgemm_on_gpu::<f64>(false);
+}
+
+fn sddmm_on_gpu<T: DistScalar>(depth: usize, layouts: [Layout; 2]) {
+    let a = grid::<T>(300);
+    let rows = Partition::even(a.nrows(), RANKS);
+    let [x, y] = layouts.map(|layout| dense::<T>(a.nrows(), depth, layout));
+    let (alpha, beta) = (T::Accum::from_f64(0.5), T::Accum::from_f64(2.0));
+    let found = all_ok(on_ranks(Ranks::in_process(RANKS), |ranks| -> Result<_> {
+        let a = rows_of(&ranks, &a, &rows, &rows)?;
+        let (x, y) = (part_of(&ranks, &x, &rows)?, part_of(&ranks, &y, &rows)?);
+        let device = gustav_cuda::Device::cuda(0)?;
+        let pattern: &DistPattern = a.pattern();
+        // Those of X, then those of Y.
+        let request = pattern.sddmm(depth).layouts(layouts[0], layouts[1]);
+        let mut plan: GpuSddmmPlan<T> = request.plan(&Gpu::new(device.clone()))?;
+        assert!(is_early(plan.explain(), &ranks), "{}", plan.explain());
+        let upload = |m: &DistDense<T>| DeviceDense::upload(&device, &m.local().view());
+        let (x, y) = (upload(&x)?, upload(&y)?);
+        let before = a.local().values().as_slice();
+        let mut values = DeviceBuffer::from_slice(&device, before, "values")?;
+        let factors = DeviceBuffer::from_slice(&device, before, "factors")?;
+        let scale = Scale::new().alpha(alpha).beta(beta);
+        let call = GpuSddmmCall { scale, factors: Some((&factors).into()) };
+        plan.execute(&x, &y, &mut values, call)?;
+        let mut found = vec![T::zero(); before.len()];
+        values.read(&mut found)?;
+        Ok(found)
+    }))
+    .expect("values");
+    let before = a.values().as_slice();
+    let expected = oracle::Sddmm {
+        alpha,
+        beta,
+        factors: Some(before),
+        before: Some(before),
+        ..oracle::Sddmm::new(a.pattern().view(), x.view(), y.view())
+    };
+    is_right(expected.verify(&found.concat()));
+}
+
+#[test]
+#[ignore = "needs a CUDA device"]
+fn sddmm_on_a_gpu_begins_before_rows_of_y_arrive() {
+    sddmm_on_gpu::<f32>(32, [Layout::RowMajor, Layout::RowMajor]);
+    sddmm_on_gpu::<f64>(5, [Layout::ColumnMajor, Layout::ColumnMajor]);
+    sddmm_on_gpu::<bf16>(33, [Layout::RowMajor, Layout::ColumnMajor]);
+}
