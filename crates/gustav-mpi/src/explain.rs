@@ -25,7 +25,7 @@ pub struct Explanation {
     pub copies: Option<Copies>,
     /// Algorithm and reason for most of what this rank multiplies.
     pub choice: Choice<()>,
-    /// Nonzeros (of SpGEMM, intermediate products) that this rank multiplies before anything of other ranks has arrived.
+    /// Nonzeros (of SpGEMM, intermediate products) that this rank multiplies before anything of others has arrived.
     pub early: u64,
     /// Bytes that the plan holds on this rank besides patterns.
     pub workspace_bytes: usize,
@@ -193,9 +193,13 @@ impl Display for Explanation {
                 "network    {network} bytes between hosts, {direct} if no rank passed on rows of B"
             )?;
         }
+        let multiplied = match problem.operation {
+            Operation::Spgemm => "products",
+            _ => "nonzeros",
+        };
         writeln!(
             f,
-            "balance    most nonzeros of a rank {:.3} x the mean, most bytes {:.3} x",
+            "balance    most {multiplied} of a rank {:.3} x the mean, most bytes {:.3} x",
             volume.imbalance(),
             volume.communication_imbalance(),
         )?;
@@ -216,16 +220,12 @@ impl Display for Explanation {
         )?;
         writeln!(
             f,
-            "algorithm  {} for most of this rank's nonzeros: {}",
+            "algorithm  {} for most of this rank's {multiplied}: {}",
             choice.algorithm, choice.reason
         )?;
         writeln!(
             f,
-            "overlap    this rank multiplies {early} {} before anything arrives",
-            match problem.operation {
-                Operation::Spgemm => "products",
-                _ => "nonzeros",
-            }
+            "overlap    this rank multiplies {early} {multiplied} before anything arrives"
         )?;
         write!(f, "workspace  {workspace_bytes} bytes on this rank")
     }

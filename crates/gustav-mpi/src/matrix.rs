@@ -480,8 +480,8 @@ impl<T: Scalar> DistDense<T> {
         self.ranks.together(whole)
     }
 
-    /// Whether this rank's rows are as many as its partition says: `local_mut` lends the whole matrix, which may have been
-    /// exchanged for another.
+    /// Whether this rank's rows are as many as its partition says: `local_mut` lends the whole matrix, which may have
+    /// been exchanged for another.
     pub(crate) fn check_local(&self, op: &'static str) -> Result<()> {
         let (rank, found) = (self.ranks.rank(), self.local.nrows());
         let own = self.rows.count(rank);

@@ -23,15 +23,16 @@ impl RowPart {
         at(self.rows.start)..at(self.rows.end)
     }
 
-    /// The pattern of its rows over `columns` columns, where `indices` are the column indices of all nonzeros of the rank.
+    /// The pattern of its rows over `columns` columns, where `index` gives the column index of every nonzero of the
+    /// rank.
     ///
     /// # Errors
-    /// As [`Pattern::new`], and [`gustav_core::Error::Overflow`].
+    /// Those of `index`, as [`Pattern::new`], and [`gustav_core::Error::Overflow`].
     pub fn pattern<I: Index, O: Index, P: Index>(
         &self,
         offsets: &[O],
-        indices: &[I],
         columns: usize,
+        index: impl Fn(usize) -> Result<I>,
     ) -> Result<Pattern<I, P>> {
         let nonzeros = self.nonzeros(offsets);
         let mut of_rows = try_vec::<P>(self.rows.len() + 1, "row offsets of some rows")?;
@@ -39,9 +40,11 @@ impl RowPart {
             let offset = offset.to_usize() - nonzeros.start;
             of_rows.push(P::try_from_usize(offset, "row offsets of some rows")?);
         }
-        let mut of_nonzeros = try_vec::<I>(nonzeros.len(), "column indices of some rows")?;
-        of_nonzeros.extend_from_slice(&indices[nonzeros]);
-        Pattern::new(self.rows.len(), columns, of_rows, of_nonzeros)
+        let mut indices = try_vec::<I>(nonzeros.len(), "column indices of some rows")?;
+        for at in nonzeros {
+            indices.push(index(at)?);
+        }
+        Pattern::new(self.rows.len(), columns, of_rows, indices)
     }
 }
 
@@ -50,8 +53,8 @@ pub fn largest(work: impl Iterator<Item = usize>) -> usize {
     work.enumerate().max_by_key(|(_, work)| *work).map_or(0, |(at, _)| at)
 }
 
-/// All `rows` rows, whose nonzeros are `blocks`, in parts, in order. One is early if it has at least `least` of the work
-/// that `work` counts, and a quarter of all: else it would not repay a product of its own.
+/// All `rows` rows, whose nonzeros are `blocks`, in parts, in order. One is early if it has at least `least` of the
+/// work that `work` counts, and a quarter of all: else it would not repay a product of its own.
 pub fn row_parts(
     blocks: &Blocks,
     rows: usize,

@@ -140,13 +140,14 @@ impl Job {
     pub fn location(&self, choice: &Choice, ranked: Ranked) -> Result<(Location, usize)> {
         let (place, threads) = self.place(choice, ranked)?;
         let location = match (place, ranked.copies) {
-            (Place::Cpu(device), Some(Copies::Number(copies))) => {
+            // One copy is what there is without teams.
+            (Place::Cpu(device), Some(Copies::Number(copies))) if copies != 1 => {
                 Location::Team(Replicated::new(device, copies))
             }
             (Place::Cpu(device), Some(Copies::Automatic)) => {
                 Location::Team(Replicated::automatic(device))
             }
-            (Place::Cpu(device), None) => Location::Cpu(device),
+            (Place::Cpu(device), None | Some(Copies::Number(_))) => Location::Cpu(device),
             (Place::Gpu(gpu), _) => Location::Gpu(gpu),
         };
         Ok((location, threads))
@@ -155,12 +156,9 @@ impl Job {
     /// As [`Job::place`], for products that have no teams. Collective.
     ///
     /// # Errors
-    /// For options that products over ranks do not have, and for copies.
+    /// For options that products over ranks do not have, for copies and for a communication.
     pub fn place_alone(&self, choice: &Choice, ranked: Ranked) -> Result<(Place, usize)> {
-        let refused = ranked.copies.map(|_| {
-            Failure::Request("copies: they are of spmm and spmv, leave the option out".into())
-        });
-        self.together(refused.map_or(Ok(()), Err))?;
+        self.together(ranked.of_dense_products_refused())?;
         self.place(choice, ranked)
     }
 

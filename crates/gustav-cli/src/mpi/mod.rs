@@ -19,6 +19,8 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use gustav::Order;
 use gustav_mpi::Communication;
 
+use crate::failure::Failure;
+
 pub use forecast::{Forecast, Ranks, forecast};
 pub use job::launched_rank;
 pub use plan::{Plan, plan};
@@ -64,6 +66,21 @@ pub struct Ranked {
 }
 
 impl Ranked {
+    /// Refuses options that only products with a dense matrix or a vector have.
+    ///
+    /// # Errors
+    /// If one is given.
+    pub fn of_dense_products_refused(&self) -> Result<(), Failure> {
+        let given =
+            [("copies", self.copies.is_some()), ("communication", self.communication.is_some())];
+        match given.iter().find(|(_, given)| *given) {
+            None => Ok(()),
+            Some((option, _)) => Err(Failure::Request(format!(
+                "{option}: only spmm and spmv have it, leave the option out"
+            ))),
+        }
+    }
+
     /// Which rows each rank has.
     pub fn spread(&self) -> Spread {
         self.partition.unwrap_or_default()

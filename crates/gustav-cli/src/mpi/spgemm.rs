@@ -1,7 +1,7 @@
 //! `gustav spgemm --mpi`.
 
 use gustav::cuda::{CudaDevice, DeviceBuffer};
-use gustav::{Csr, Error, Index, Problem, Scalar};
+use gustav::{Csr, Error, Index, Order, Problem, Scalar};
 use gustav_mpi::{
     DistCsr, DistDeviceCsr, DistPattern, DistScalar, Explanation, GpuSpgemmPlan, SpgemmPlan,
 };
@@ -58,6 +58,8 @@ pub struct Pair<T: Scalar, I: Index, O: Index> {
     a: Parts<T, I, O>,
     /// B, if it is not A.
     b: Option<DistCsr<T, I, O>>,
+    /// Whether B is neither A nor its transpose.
+    is_named: bool,
     formula: &'static str,
 }
 
@@ -66,7 +68,7 @@ impl<T: Scalar, I: Index, O: Index> Pair<T, I, O> {
     /// columns of A. Collective.
     ///
     /// # Errors
-    /// On every rank, for files that cannot be read, shapes that do not fit, and a named B beside rows in an order.
+    /// On every rank, for files that cannot be read, shapes that do not fit, and a named B beside columns in an order.
     pub fn read(
         job: &Job,
         file: &Source,
@@ -74,16 +76,19 @@ impl<T: Scalar, I: Index, O: Index> Pair<T, I, O> {
         seed: u64,
         spread: Spread,
     ) -> Result<Self> {
-        if let (Some(_), Spread::Ordered(order)) = (right, spread) {
+        let a: Parts<T, I, O> = read(job, file, seed, spread)?;
+        let pattern = a.matrix.pattern();
+        if let (Some(_), Spread::Ordered(order)) = (right, spread)
+            && order != Order::Stored
+            && a.columns().numbers.is_some()
+        {
             return Err(Failure::Library(Error::Unsupported {
-                problem: format!("A·B with rows of A in the order {order}"),
+                problem: format!("A·B with rows and columns of A in the order {order}"),
                 backend: "the command over ranks".into(),
-                reason: "rows of B would need the order of A's columns".into(),
+                reason: "rows of B would need that order as well".into(),
                 nearest: "--partition balanced, or the product without B".into(),
             }));
         }
-        let a: Parts<T, I, O> = read(job, file, seed, spread)?;
-        let pattern = a.matrix.pattern();
         let (b, formula) = match right {
             Some(source) => {
                 let check = |shape| check_inner("A", pattern.ncols(), shape);
@@ -95,7 +100,7 @@ impl<T: Scalar, I: Index, O: Index> Pair<T, I, O> {
                 (Some(a.matrix.transpose()?), "C = A·Aᵀ")
             }
         };
-        Ok(Pair { a, b, formula })
+        Ok(Pair { a, b, is_named: right.is_some(), formula })
     }
 
     /// A.
@@ -109,10 +114,11 @@ impl<T: Scalar, I: Index, O: Index> Pair<T, I, O> {
     }
 
     /// The rows and columns of C. Its columns are in the order of its rows where A is multiplied by itself or its
-    /// transpose: a named B has none.
+    /// transpose, those of a named B as stored.
     fn sides(&self) -> Sides<'_> {
         let rows = self.a.rows();
-        [rows, Rows { partition: self.b().pattern().columns(), numbers: rows.numbers }]
+        let numbers = rows.numbers.filter(|_| !self.is_named);
+        [rows, Rows { partition: self.b().pattern().columns(), numbers }]
     }
 }
 

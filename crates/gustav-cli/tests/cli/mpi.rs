@@ -94,6 +94,11 @@ fn products_are_right_and_printed_once() {
             "sddmm gen:uniform:300x170,5 --depth 7 --partition even",
             "spgemm gen:rmat:8,6 --partition reverse-cuthill-mckee",
             "spgemm gen:uniform:60x90,4 --partition label-propagation",
+            // Columns of an A that is not square stay, and so do all in the order `stored`.
+            "spgemm gen:uniform:60x90,4 gen:power-law:90x30,1,2 --partition label-propagation",
+            "spgemm gen:rmat:6,5 gen:uniform:64x64,3 --partition stored",
+            "spmm gen:uniform:300x170,5 --columns 8 --transpose --copies 1",
+            "spmv gen:rmat:8,6 --dtype f16 --copies 1",
         ] {
             let report = job(&folder, ranks, &format!("{line} --repeat 2 --verify"));
             assert_eq!(report["verified"], true, "{line}");
@@ -199,12 +204,20 @@ fn errors_are_printed_once_and_nobody_waits() {
         ("-n 2 gustav spmm a.mtx --columns 4 --mpi --reduce max", "nearest that works"),
         ("-n 2 gustav spmm a.mtx --b a.mtx --mpi", "a.mtx"),
         ("-n 2 gustav spgemm a.mtx --mask a.mtx --mpi", "mask"),
-        ("-n 2 gustav sddmm a.mtx --depth 4 --mpi --copies 2", "copies: they are of spmm"),
+        ("-n 2 gustav sddmm a.mtx --depth 4 --mpi --copies 2", "copies: only spmm and spmv"),
         ("-n 2 gustav spgemm a.mtx --mpi --device cuda:0 --threads 2", "threads: ranks with GPUs"),
         ("-n 2 gustav spmv a.mtx --mpi -o nowhere/y.npy", "nowhere"),
         ("-n 2 gustav spgemm a.mtx missing.mtx --mpi", "missing.mtx"),
         ("-n 2 gustav spgemm a.mtx gen:diagonal:9 --mpi", "as many as A has columns"),
-        ("-n 2 gustav spgemm a.mtx a.mtx --mpi --partition lpt", "--partition balanced"),
+        (
+            "-n 2 gustav spgemm gen:rmat:6,5 gen:rmat:6,5 --mpi --partition lpt",
+            "--partition balanced",
+        ),
+        (
+            "-n 2 gustav spgemm gen:rmat:6,5 --mpi --communication cheapest",
+            "communication: only spmm",
+        ),
+        ("-n 2 gustav sddmm gen:rmat:6,5 --depth 3 --mpi --copies 1", "copies: only spmm"),
         ("-n 2 gustav spmm a.mtx --columns 4 --mpi --order lpt", "--partition"),
         (
             "-n 1 gustav spmm a.mtx --columns 4 --mpi : -n 1 gustav spmm a.mtx --columns 5 --mpi",
@@ -297,6 +310,10 @@ fn ranks_that_are_not_run_are_counted() {
         ("plan gen:grid5:9x9 gen:diagonal:81 --columns 4 --mpi-ranks 4", "B: spmm takes none"),
         ("plan gen:grid5:9x9 --columns 4 --mpi-ranks 4 --partition even", "partition: "),
         ("plan gen:grid5:9x9 --columns 4 --mpi-ranks 4 --copies 2", "copies: "),
+        (
+            "plan gen:grid5:9x9 --operation sddmm --columns 4 --mpi-ranks 4 --communication cheapest",
+            "communication: only spmm and spmv",
+        ),
         ("spmm gen:grid5:9x9 --columns 4 --partition even", "--mpi"),
         ("plan gen:grid5:9x9 --columns 4 --mpi-ranks 4 --bandwidth 0", "more than 0"),
         ("plan gen:grid5:9x9 --columns 4 --mpi-ranks 4 --mpi", "cannot be used with"),
@@ -342,6 +359,14 @@ fn sparse_products_on_ranks_that_are_not_run_are_counted() {
     // Where A is not square, B is its transpose, whose rows are as long as columns of A.
     let report = folder.json(&format!("plan gen:uniform:60x90,4 {model} --quiet"));
     assert_eq!(report["columns"], 60);
+    // Of every product it is said from where on most of the time is lost.
+    for product in ["spgemm", "sddmm --columns 4", "spmm --columns 4 --communication rows-of-b"] {
+        let line = format!("plan gen:rmat:7,5 --operation {product} --mpi-ranks 4,64 --rate 1e9");
+        let text = folder.run(&line).stdout;
+        assert!(text.contains("ranks on, more than half of the time is lost"), "{text}");
+        // SDDMM has no sums of a dense C, nor have sparse products.
+        assert_eq!(text.contains("1.5D"), product.starts_with("spmm"), "{text}");
+    }
     // The rate is measured unless given.
     let line = "plan gen:uniform:60x90,4 --operation spgemm --mpi-ranks 4 --quiet --json";
     let report = folder.json(line);

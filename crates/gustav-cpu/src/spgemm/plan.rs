@@ -188,12 +188,12 @@ impl<'a, T: SpgemmKernels, I: Index, O: Index> SpgemmPlan<'a, T, I, O> {
         }
     }
 
-    /// Computes the values of C alone, in `values`, where C has pattern `of_c`, that of an earlier product of this plan;
-    /// `alpha` is the semiring's one unless given.
+    /// Computes the values of C alone, in `values`, where C has pattern `of_c`, that of an earlier product of this
+    /// plan; `alpha` is the semiring's one unless given.
     ///
     /// # Errors
-    /// As [`SpgemmPlan::execute`] with a matrix to reuse; [`Error::Length`] when `values` are not as many as the entries of
-    /// `of_c`.
+    /// As [`SpgemmPlan::execute`] with a matrix to reuse; [`Error::Length`] when `values` are not as many as the
+    /// entries of `of_c`.
     pub fn execute_into<'v, U: Scalar<Accum = T::Accum>>(
         &mut self,
         a: impl Into<Values<'v, T>>,
@@ -212,8 +212,8 @@ impl<'a, T: SpgemmKernels, I: Index, O: Index> SpgemmPlan<'a, T, I, O> {
         }
     }
 
-    /// Whether all products of this plan have the pattern of the first, of which [`SpgemmPlan::execute_into`] computes the
-    /// values.
+    /// Whether all products of this plan have the pattern of the first, of which [`SpgemmPlan::execute_into`] computes
+    /// the values.
     pub fn keeps_pattern(&self) -> bool {
         self.inner.setup.same_pattern()
     }

@@ -212,12 +212,12 @@ impl<T: bytemuck::Pod> DeviceBuffer<T> {
         buffer
     }
 
-    /// `len` values from value `first` on as a buffer of their own, in the same memory, which lives as long as one of the
-    /// two: work on one waits for earlier work on the other.
+    /// `len` values from value `first` on as a buffer of their own, in the same memory, which lives as long as one of
+    /// the two: work on one waits for earlier work on the other.
     ///
     /// # Safety
-    /// Nobody writes values by one of the buffers that work queued by the other still reads as they were, or that others
-    /// rely on, such as column indices of a pattern.
+    /// Whoever has one of the buffers expects its values to change when the other is written, and nobody writes those
+    /// that others rely on, such as column indices of a pattern.
     ///
     /// # Panics
     /// If the buffer has fewer values.

@@ -124,8 +124,8 @@ pub fn check_device<T: DistScalar>(
     }
 }
 
-/// `len` values of `buffer` from `first` on, as memory of its own: unlike those of [`DeviceBuffer::part`], work on them does
-/// not wait for other work on the buffer.
+/// `len` values of `buffer` from `first` on, as memory of its own: unlike those of [`DeviceBuffer::part`], work on them
+/// does not wait for other work on the buffer.
 ///
 /// # Safety
 /// `buffer` lives until the work on them is done, and the caller orders it after other work on them.

@@ -188,7 +188,7 @@ pub(crate) fn csr_of<T: Scalar, I: Index, O: Index>(
         let row = local(*row).ok_or_else(|| Error::Argument {
             name: "row of an entry",
             found: row.to_string(),
-            expected: format!("one of rows {first} to {}", first + len),
+            expected: format!("at least {first} and less than {}", first + len),
         })?;
         next[row + 1] += 1;
     }

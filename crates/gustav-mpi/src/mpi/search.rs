@@ -41,8 +41,8 @@ pub fn loaded() -> Vec<Found> {
     names.filter_map(|name| open(Path::new(name), only_loaded).ok()).collect()
 }
 
-/// A library that is loaded now: the one that the user names, else one with a name from above, which lies beside the first
-/// launcher on the path, or which the system's loader finds, or which lies beside another launcher or in a Python
+/// A library that is loaded now: the one that the user names, else one with a name from above, which lies beside the
+/// first launcher on the path, or which the system's loader finds, or which lies beside another launcher or in a Python
 /// environment.
 ///
 /// # Errors

@@ -10,7 +10,7 @@ use gustav_cuda::{DeviceBuffer, DeviceDense, DevicePattern, DeviceValues, RowLis
 
 use super::described::{Described, Messages, execution};
 use super::{rows_of_x, rows_of_y};
-use crate::blocks::fits;
+use crate::blocks::{self, fits};
 use crate::gpu::{Gpu, GpuMessages, Joined, check_dense, check_device, rows_in, rows_of};
 use crate::local::DistScalar;
 use crate::row_parts::{RowPart, largest, row_parts};
@@ -23,10 +23,10 @@ const LEAST_EARLY: u64 = 1 << 16;
 /// A plan for dense products at the nonzeros of a pattern over ranks, of which this one computes on a GPU, made by
 /// `pattern.sddmm(depth).plan(&gpu)`.
 ///
-/// What ranks send is as of an [`SddmmPlan`](crate::SddmmPlan), of which other ranks may have one. Rows of Y that are
-/// received are put beside the rank's own in the GPU's memory. Consecutive rows of the pattern that need none of them are
-/// multiplied meanwhile, if they have enough nonzeros, and then the others. Results are the same to the bit from run to
-/// run, for operands of the same alignment and leading dimensions.
+/// What ranks send is as of an [`SddmmPlan`](crate::SddmmPlan), of which other ranks may have one. Consecutive rows of
+/// the pattern that need no rows of Y of other ranks are multiplied while messages are in flight, if they have enough
+/// nonzeros, and then the others, for which rows of Y that are received are put beside the rank's that are needed as
+/// well. Results are the same to the bit from run to run, for operands of the same alignment and leading dimensions.
 pub struct GpuSddmmPlan<T: DistScalar> {
     ranks: Ranks,
     number: u64,
@@ -50,13 +50,13 @@ struct Part<T: DistScalar> {
     of: RowPart,
     /// Where their values are.
     values: Range<usize>,
-    /// Early rows have the columns of this rank's Y, others those of all rows that the rank has or receives.
+    /// Early rows have the columns of this rank's Y, others those of the rows that are put beside each other.
     plan: gustav_cuda::SddmmPlan<T>,
 }
 
-/// How this rank's rows of Y are put beside ghost rows.
+/// Which of this rank's rows of Y are put beside ghost rows.
 struct Beside<T: DistScalar> {
-    /// All rows of this rank.
+    /// Those that nonzeros of rows need which are not early.
     own: RowList<T>,
     /// The first of them among all rows.
     first: usize,
@@ -121,21 +121,36 @@ impl<T: DistScalar> GpuSddmmPlan<T> {
         let Described { number, problem, shape, ghosts, .. } = described;
         let (n, own) = (problem.columns, pattern.columns().count(ranks.rank()));
         let count = ghosts.count();
-        let rows = own + count;
-        fits("rows and ghost rows of Y", rows)?;
-        let first_row = |q: usize| ghosts.first_row(q, ranks.rank(), own);
-        let indices = ghosts.rows_of_nonzeros(local.nnz(), ranks.rank(), first_row)?;
+        fits("rows and ghost rows of Y", own + count)?;
+        let nonzeros = |part: &RowPart| part.nonzeros(local.offsets());
+        let worth = |part: &RowPart| nonzeros(part).len() as u64;
+        let parts = row_parts(&ghosts.blocks, local.nrows(), LEAST_EARLY, worth);
+        let early = parts.iter().find(|part| part.is_early).map_or(0..0, nonzeros);
+        let beside_ghosts = match count {
+            0 => (0..own as u32).collect(),
+            _ => rows_outside(&ghosts.blocks.own, &early, own),
+        };
+        let rows = beside_ghosts.len() + count;
+        let first_row = |q: usize| ghosts.first_row(q, ranks.rank(), beside_ghosts.len());
         let own_at = first_row(ranks.rank());
+        let mut numbers = vec![0; own];
+        for (number, row) in (own_at..).zip(&beside_ghosts) {
+            numbers[*row as usize] = number as u32;
+        }
+        let mut indices = ghosts.rows_of_nonzeros(local.nnz(), ranks.rank(), first_row)?;
+        for (at, row) in ghosts.blocks.own.positions.iter().zip(&ghosts.blocks.own.columns) {
+            indices[*at] = match early.contains(at) {
+                true => *row,
+                false => numbers[*row as usize],
+            };
+        }
         let part = |of: RowPart| {
-            let mut numbered: Pattern<u32, u64> = of.pattern(local.offsets(), &indices, rows)?;
-            let mut layout_y = if count == 0 { problem.layout_b } else { Layout::RowMajor };
-            if of.is_early {
-                let of_own: Vec<u32> =
-                    numbered.indices().iter().map(|row| row - own_at as u32).collect();
-                let offsets = numbered.offsets().to_vec();
-                numbered = Pattern::new(numbered.nrows(), own, offsets, of_own)?;
-                layout_y = problem.layout_b;
-            }
+            let (columns, layout_y) = match of.is_early || count == 0 {
+                true => (own, problem.layout_b),
+                false => (rows, Layout::RowMajor),
+            };
+            let numbered: Pattern<u32, u64> =
+                of.pattern(local.offsets(), columns, |at| Ok(indices[at]))?;
             let (nrows, ncols, nnz) = (numbered.nrows(), numbered.ncols(), numbered.nnz());
             let planned = Problem::of_pattern(Operation::Sddmm, nrows, ncols, nnz)
                 .columns(n)
@@ -145,19 +160,14 @@ impl<T: DistScalar> GpuSddmmPlan<T> {
             let uploaded = DevicePattern::upload(device, &numbered)?;
             let options = gustav_cuda::sddmm::Options::default();
             let plan = gustav_cuda::SddmmPlan::new(&uploaded, &planned, &options)?;
-            Ok(Part { values: of.nonzeros(local.offsets()), of, plan })
+            Ok(Part { values: nonzeros(&of), of, plan })
         };
-        let nonzeros = |part: &RowPart| part.nonzeros(local.offsets()).len() as u64;
-        let parts = row_parts(&ghosts.blocks, local.nrows(), LEAST_EARLY, nonzeros);
         let parts = parts.into_iter().map(part).collect::<Result<Vec<_>>>()?;
 
         let list = |rows: &[u32]| RowList::<T>::new(device, rows, Semiring::PlusTimes);
         let beside = match count {
             0 => None,
-            _ => {
-                let own = list(&(0..own as u32).collect::<Vec<_>>())?;
-                Some(Beside { own, first: own_at, rows })
-            }
+            _ => Some(Beside { own: list(&beside_ghosts)?, first: own_at, rows }),
         };
         let sends = sends.into_iter().map(|(message, rows)| Ok((message, list(&rows)?)));
         let sends = sends.collect::<Result<Vec<_>>>()?;
@@ -303,6 +313,16 @@ impl<T: DistScalar> Part<T> {
         let of = factors.iter().fold(of, |of, factors| of.factors(factors));
         self.plan.execute(&x, y, &mut values, of)
     }
+}
+
+/// The columns of `own`, whose nonzeros have columns of this rank's `columns`, outside of the nonzeros `early`,
+/// increasing.
+fn rows_outside(own: &blocks::Part, early: &Range<usize>, columns: usize) -> Vec<u32> {
+    let mut is_needed = vec![false; columns];
+    for (at, column) in own.positions.iter().zip(&own.columns) {
+        is_needed[*column as usize] |= !early.contains(at);
+    }
+    (0..columns as u32).filter(|column| is_needed[*column as usize]).collect()
 }
 
 impl<T: DistScalar, I: Index, O: Index> Plans<SddmmRequest<DistPattern<I, O>>, T> for Gpu {

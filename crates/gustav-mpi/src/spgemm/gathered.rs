@@ -10,7 +10,7 @@ use crate::exchange::{Exchange, all_to_all};
 use crate::ghosts::Ghosts;
 use crate::gpu::chunks;
 use crate::local::DistScalar;
-use crate::row_parts::{RowPart, row_parts};
+use crate::row_parts::{RowPart, largest, row_parts};
 use crate::volume::Counted;
 use crate::{Communication, Device, DistPattern};
 
@@ -27,6 +27,8 @@ pub struct Gathered<I: Index> {
     pub of_a: Vec<u32>,
     /// This rank's rows of A, in the parts that are multiplied together.
     pub parts: Vec<RowPart>,
+    /// The number of the part with the most intermediate products.
+    pub largest: usize,
     /// Offsets of the rows, and their columns among all.
     pub offsets: Vec<u64>,
     pub columns: Vec<I>,
@@ -41,8 +43,8 @@ pub struct Gathered<I: Index> {
 }
 
 impl<I: Index> Gathered<I> {
-    /// Checks `problem` and exchanges the patterns of rows; `on_gpu` says that this rank computes on a GPU. Parts of rows of A
-    /// are multiplied before others' values arrive from a number of intermediate products on. Collective.
+    /// Checks `problem` and exchanges the patterns of rows; `on_gpu` says that this rank computes on a GPU. Parts of
+    /// rows of A are multiplied before others' values arrive from a number of intermediate products on. Collective.
     ///
     /// # Errors
     /// On every rank, as [`SpgemmPlan::new`](crate::SpgemmPlan::new).
@@ -132,6 +134,7 @@ impl<I: Index> Gathered<I> {
             true => row_parts(&ghosts.blocks, a.local().nrows(), u64::MAX, products),
             false => row_parts(&ghosts.blocks, a.local().nrows(), least_early, products),
         };
+        let largest = largest(parts.iter().map(|part| products(part) as usize));
         let mut sends = Vec::new();
         for (q, requested) in ghosts.requested.iter().enumerate() {
             let positions: Vec<usize> =
@@ -145,6 +148,7 @@ impl<I: Index> Gathered<I> {
             number,
             problem,
             of_a,
+            largest,
             parts,
             offsets,
             columns,

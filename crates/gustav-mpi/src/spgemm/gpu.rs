@@ -52,9 +52,8 @@ impl<T: DistScalar, I: Index, O: Index> DistDeviceCsr<T, I, O> {
 /// A plan for sparse × sparse products with patterns of A and B over ranks, of which this one computes on a GPU, made by
 /// `a.spgemm(&b).plan(&gpu)`.
 ///
-/// What ranks send is as of an [`SpgemmPlan`](crate::SpgemmPlan), of which other ranks may have one, and so is what is
-/// multiplied meanwhile. Results are those of [`gustav_cuda::SpgemmPlan`] for this rank's rows of A and the rows of B that
-/// they need.
+/// What ranks send is as of an [`SpgemmPlan`](crate::SpgemmPlan), of which other ranks may have one. Results are those of
+/// [`gustav_cuda::SpgemmPlan`] for this rank's rows of A and the rows of B that they need.
 pub struct GpuSpgemmPlan<T: DistScalar, I: Index = u32, O: Index = u32> {
     ranks: Ranks,
     number: u64,
@@ -102,6 +101,7 @@ impl<T: DistScalar, I: Index, O: Index> GpuSpgemmPlan<T, I, O> {
             problem,
             of_a,
             parts,
+            largest,
             offsets,
             columns,
             own_row,
@@ -114,7 +114,7 @@ impl<T: DistScalar, I: Index, O: Index> GpuSpgemmPlan<T, I, O> {
         let narrow = |o: &u64| O::try_from_usize(*o as usize, "row offsets of B");
         let offsets = offsets.iter().map(narrow).collect::<Result<Vec<O>>>()?;
         let pattern_b = Pattern::<I, O>::new(rows, b.ncols(), offsets, columns)?;
-        let numbered = Numbered { of_a: &of_a, own_row, own_at };
+        let numbered = Numbered { of_a: &of_a, largest, own_row, own_at };
         let parts =
             Parts::new(device, [a.local(), b.local()], &pattern_b, (parts, numbered), &problem)?;
 
@@ -153,8 +153,8 @@ impl<T: DistScalar, I: Index, O: Index> GpuSpgemmPlan<T, I, O> {
         &self.explanation
     }
 
-    /// Bytes that the plan holds on the GPU and in page-locked memory, besides its patterns and, where rows are multiplied in
-    /// several parts, that of the last product.
+    /// Bytes that the plan holds on the GPU and in page-locked memory, besides its patterns and, where rows are
+    /// multiplied in several parts, that of the last product.
     pub fn workspace_bytes(&self) -> usize {
         self.explanation.workspace_bytes
     }

@@ -7,13 +7,15 @@ use gustav_core::{Index, Operation, Pattern, Problem, Result};
 use gustav_cuda::{Device, DeviceBuffer, DeviceCsr, DevicePattern, SpgemmCall, SpgemmPlan, Stream};
 
 use crate::local::DistScalar;
-use crate::row_parts::{RowPart, largest};
+use crate::row_parts::RowPart;
 
 /// The products of a rank's rows of A, in order.
 pub struct Parts<T: DistScalar, I: Index, O: Index> {
     device: Device,
     columns: usize,
     parts: Vec<Part<T, I, O>>,
+    /// The number of the part with the most intermediate products.
+    largest: usize,
     /// Whether entries of C are in the same order in every product.
     is_ordered: bool,
     last: Option<Known<I, O>>,
@@ -33,10 +35,12 @@ struct Known<I: Index, O: Index> {
     whole: DevicePattern<I, O>,
 }
 
-/// How rows of B are numbered.
+/// How rows of B are numbered, and which part is the largest.
 pub struct Numbered<'n> {
     /// The row that each nonzero of A needs.
     pub of_a: &'n [u32],
+    /// The number of the part with the most intermediate products.
+    pub largest: usize,
     /// The first row, and the first value, of this rank.
     pub own_row: usize,
     pub own_at: usize,
@@ -69,15 +73,11 @@ impl<T: DistScalar, I: Index, O: Index> Parts<T, I, O> {
             let first = early.map_or(0, |_| numbered.own_row);
             let of_b = early.unwrap_or(&of_all);
             let values = of.nonzeros(a.offsets());
-            let mut indices = try_vec::<I>(values.len(), "column indices of A")?;
-            for row in &numbered.of_a[values.clone()] {
-                indices.push(I::try_from_usize(*row as usize - first, "rows of B on one rank")?);
-            }
-            let offset = |o: &O| O::try_from_usize(o.to_usize() - values.start, "row offsets of A");
-            let offsets = &a.offsets()[of.rows.start..=of.rows.end];
-            let offsets = offsets.iter().map(offset).collect::<Result<Vec<O>>>()?;
             let (rows, inner) = (of.rows.len(), of_b.nrows());
-            let of_a = Pattern::new(rows, inner, offsets, indices)?;
+            let row_of_b = |at: usize| {
+                I::try_from_usize(numbered.of_a[at] as usize - first, "rows of B on one rank")
+            };
+            let of_a: Pattern<I, O> = of.pattern(a.offsets(), inner, row_of_b)?;
             let planned = Problem {
                 columns: of_b.ncols(),
                 nnz_b: Some(of_b.nnz()),
@@ -96,15 +96,15 @@ impl<T: DistScalar, I: Index, O: Index> Parts<T, I, O> {
             device: device.clone(),
             columns: b.ncols(),
             parts: parts.into_iter().map(part).collect::<Result<_>>()?,
+            largest: numbered.largest,
             is_ordered: problem.sorted || problem.deterministic,
             last: None,
         })
     }
 
-    /// What was chosen for the part of the most nonzeros.
+    /// What was chosen for the part with the most intermediate products.
     pub fn choice(&self) -> &gustav_plan::Choice<gustav_cuda::spgemm::Config> {
-        let at = largest(self.parts.iter().map(|part| part.values.len()));
-        self.parts[at].plan.choice()
+        self.parts[self.largest].plan.choice()
     }
 
     /// Bytes that the plans hold.
@@ -141,8 +141,8 @@ impl<T: DistScalar, I: Index, O: Index> Parts<T, I, O> {
     /// C, of whose parts all are computed.
     ///
     /// # Errors
-    /// [`gustav_core::Error::Overflow`] when its entries outnumber the offset type, [`gustav_core::Error::OutOfMemory`],
-    /// [`gustav_core::Error::Device`].
+    /// [`gustav_core::Error::Overflow`] when its entries outnumber the offset type,
+    /// [`gustav_core::Error::OutOfMemory`], [`gustav_core::Error::Device`].
     pub fn join(
         &mut self,
         products: Vec<Option<DeviceCsr<T, I, O>>>,

@@ -12,7 +12,7 @@ use crate::blocks::fits;
 use crate::exchange::Exchange;
 use crate::local::DistScalar;
 use crate::ranks::Arguments;
-use crate::row_parts::{RowPart, largest};
+use crate::row_parts::RowPart;
 use crate::volume::Counted;
 use crate::{Communication, Device, DistCsr, DistPattern, Explanation, Partition, Ranks};
 
@@ -22,10 +22,11 @@ use parts::{Known, Part, Unfinished};
 
 /// A plan for sparse × sparse products with patterns of A and B over ranks, made by `a.spgemm(&b).plan(&device)`.
 ///
-/// B's rows are spread as A's columns; C's rows are spread as A's, its columns as B's. When the plan is made,
-/// every rank fetches the patterns of the ghost rows of B that its nonzeros need; an execution fetches their values,
-/// multiplies consecutive rows of A that need none of them meanwhile, if there are enough, and then the others. Making and executing it are collective, as those of an [`SpmmPlan`](crate::SpmmPlan). Results are
-/// the same to the bit from run to run.
+/// B's rows are spread as A's columns; C's rows are spread as A's, its columns as B's. When the plan is made, every
+/// rank fetches the patterns of the ghost rows of B that its nonzeros need. An execution fetches their values,
+/// multiplies consecutive rows of A that need none of them meanwhile, if there are enough, and then the others. Making
+/// and executing it are collective, as those of an [`SpmmPlan`](crate::SpmmPlan). Results are the same to the bit from
+/// run to run.
 pub struct SpgemmPlan<T: DistScalar, I: Index = u32, O: Index = u32> {
     ranks: Ranks,
     number: u64,
@@ -79,6 +80,7 @@ impl<T: DistScalar, I: Index, O: Index> SpgemmPlan<T, I, O> {
             problem,
             of_a,
             parts,
+            largest,
             offsets,
             columns: of_b,
             own_at,
@@ -99,7 +101,7 @@ impl<T: DistScalar, I: Index, O: Index> SpgemmPlan<T, I, O> {
         let pattern_b = Pattern::<u32, u64>::new(rows, of_c.len(), offsets, indices)?;
         let part = |of: RowPart| {
             let of_rows = a.local().offsets();
-            let pattern_a: Pattern<u32, u64> = of.pattern(of_rows, &of_a, rows)?;
+            let pattern_a: Pattern<u32, u64> = of.pattern(of_rows, rows, |at| Ok(of_a[at]))?;
             let request = pattern_a.spgemm(&pattern_b);
             let request = request.semiring(problem.semiring).deterministic(problem.deterministic);
             let planned =
@@ -113,8 +115,7 @@ impl<T: DistScalar, I: Index, O: Index> SpgemmPlan<T, I, O> {
         values.resize(of_b.len(), T::zero());
         let held = size_of_val(&values[..]) + size_of_val(&of_c[..]) + exchange.bytes();
         let held = parts.iter().map(|part| part.plan.workspace_bytes()).sum::<usize>() + held;
-        let choice =
-            parts[largest(parts.iter().map(|part| part.plan.products() as usize))].plan.choice();
+        let choice = parts[largest].plan.choice();
         let explained = (&problem, a);
         let explanation =
             Explanation::new(explained, Communication::RowsOfB, choice, (early, held));

@@ -85,10 +85,12 @@ impl<T: DistScalar, I: Index, O: Index> Unfinished<T, I, O> {
         Ok(())
     }
 
-    /// C, all of whose parts are computed, over `columns` columns, of which `of_c` are numbered by the plans; and its pattern.
+    /// C, all of whose parts are computed, over `columns` columns, of which `of_c` are numbered by the plans; and its
+    /// pattern.
     ///
     /// # Errors
-    /// [`gustav_core::Error::Overflow`] when its entries outnumber the offset type, [`gustav_core::Error::OutOfMemory`].
+    /// [`gustav_core::Error::Overflow`] when its entries outnumber the offset type,
+    /// [`gustav_core::Error::OutOfMemory`].
     pub fn finish(self, of_c: &[I], columns: usize) -> Result<(Known<I, O>, Csr<T, I, O>)> {
         let products = match self {
             Unfinished::Values(known, values) => {

@@ -85,7 +85,7 @@ impl<A: CpuScalar> WholeRows<A> {
         }
         let offsets = pattern.offsets();
         let part = |of: RowPart| {
-            let pattern = of.pattern(offsets, &columns, rows)?;
+            let pattern = of.pattern(offsets, rows, |at| Ok(columns[at]))?;
             let product = plan(Nonzeros { pattern, positions: None })?;
             Ok(Part { values: of.nonzeros(offsets), of, product })
         };

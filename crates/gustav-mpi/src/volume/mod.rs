@@ -90,8 +90,8 @@ impl ProductShape {
         }
     }
 
-    /// Bytes that the rank of a block's columns sends to that of its rows, and the reverse, for so many columns and rows and
-    /// nonzeros that are here and there.
+    /// Bytes that the rank of a block's columns sends to that of its rows, and the reverse, for so many columns and
+    /// rows and nonzeros that are here and there.
     pub(crate) fn block_bytes(
         &self,
         columns_here: usize,
@@ -423,7 +423,8 @@ impl Volume {
     }
 }
 
-/// Refuses dense matrices of so many columns that the bytes of all their rows, sent to all ranks, are no number of 64 bits.
+/// Refuses dense matrices of so many columns that the bytes of all their rows, sent to all ranks, are no number of 64
+/// bits.
 pub(crate) fn check_countable(
     rows: usize,
     cols: usize,

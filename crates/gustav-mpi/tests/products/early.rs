@@ -1,4 +1,5 @@
-//! Matrices that are large enough for rows that need nothing of other ranks to be multiplied while messages are in flight.
+//! Matrices that are large enough for rows that need nothing of other ranks to be multiplied while messages are in
+//! flight.
 
 use gustav_core::{Csr, Dense, Layout, Result, Scalar, Scale, bf16};
 use gustav_cuda::{DeviceBuffer, DeviceDense};
@@ -47,7 +48,7 @@ fn rows_of<T: DistScalar>(
     rows: &Partition,
     columns: &Partition,
 ) -> Result<DistCsr<T>> {
-    let whole = (ranks.rank() == 0).then(|| (a, rows, columns));
+    let whole = (ranks.rank() == 0).then_some((a, rows, columns));
     DistCsr::scatter(ranks, whole)
 }
 
@@ -68,15 +69,22 @@ fn is_early(explanation: &Explanation, ranks: &Ranks) -> bool {
     explanation.early > all / 2 && explanation.early < all
 }
 
-/// Checks the rows that ranks have of A·A and of 2·A·A.
+/// The matrix with other values.
+fn changed<T: Scalar>(a: &Csr<T>) -> Csr<T> {
+    let values = (0..a.nnz()).map(|k| T::from_f64((k % 5) as f64 - 1.0)).collect::<Vec<_>>();
+    Csr::from_pattern(a.pattern(), values).expect("a matrix")
+}
+
+/// Checks the rows that ranks have of A·A, and of 2·B·B for the B of [`changed`].
 fn check<T: DistScalar>(a: &Csr<T>, found: Vec<[Csr<T>; 2]>, sorted: bool) {
-    for (k, alpha) in [1.0, 2.0].into_iter().enumerate() {
+    let b = changed(a);
+    for (k, (left, alpha)) in [(a, 1.0), (&b, 2.0)].into_iter().enumerate() {
         let parts: Vec<Csr<T>> = found.iter().map(|products| products[k].clone()).collect();
         let c = joined(&parts, a.ncols()).expect("C");
         let expected = oracle::Spgemm {
             sorted,
             alpha: Some(T::Accum::from_f64(alpha)),
-            ..oracle::Spgemm::new(a.view(), a.view())
+            ..oracle::Spgemm::new(left.view(), left.view())
         };
         is_right(expected.verify(c.view()));
     }
@@ -84,16 +92,19 @@ fn check<T: DistScalar>(a: &Csr<T>, found: Vec<[Csr<T>; 2]>, sorted: bool) {
 
 fn spgemm<T: DistScalar>(sorted: bool) {
     let a = grid::<T>(90);
+    let b = changed(&a);
     let rows = Partition::even(a.nrows(), RANKS);
     let found = all_ok(on_ranks(Ranks::in_process(RANKS), |ranks| -> Result<_> {
         let a = rows_of(&ranks, &a, &rows, &rows)?;
+        let b = rows_of(&ranks, &b, &rows, &rows)?;
+        let b = b.local().values().as_slice();
         let request = a.pattern().spgemm(a.pattern()).sorted(sorted);
         let mut plan: SpgemmPlan<T> = request.plan(&Device::default())?;
         assert!(is_early(plan.explain(), &ranks), "{}", plan.explain());
         let first = plan.execute(&a, &a, None)?;
         // Values alone: the pattern is that of the first.
         let doubled = Some(T::Accum::from_f64(2.0));
-        let second = plan.execute(&a, &a, doubled)?;
+        let second = plan.execute(b, b, doubled)?;
         assert_eq!(first.local().pattern().id(), second.local().pattern().id());
         Ok([first, second].map(|c| c.local().clone()))
     }))
@@ -129,18 +140,22 @@ fn whole_rows_begin_before_rows_of_b_arrive() {
 
 fn spgemm_on_gpu<T: DistScalar>(sorted: bool) {
     let a = grid::<T>(300);
+    let b = changed(&a);
     let rows = Partition::even(a.nrows(), RANKS);
     let found = all_ok(on_ranks(Ranks::in_process(RANKS), |ranks| -> Result<_> {
         let a = rows_of(&ranks, &a, &rows, &rows)?;
+        let b = rows_of(&ranks, &b, &rows, &rows)?;
         let device = gustav_cuda::Device::cuda(0)?;
         let request = a.pattern().spgemm(a.pattern()).sorted(sorted);
         let mut plan: GpuSpgemmPlan<T> = request.plan(&Gpu::new(device.clone()))?;
         assert!(is_early(plan.explain(), &ranks), "{}", plan.explain());
-        let values = a.local().values().as_slice();
-        let values = DeviceBuffer::from_slice(&device, values, "values")?;
-        let first = plan.execute(&values, &values, None)?;
+        let upload = |of: &DistCsr<T>| {
+            DeviceBuffer::from_slice(&device, of.local().values().as_slice(), "values")
+        };
+        let (of_a, of_b) = (upload(&a)?, upload(&b)?);
+        let first = plan.execute(&of_a, &of_a, None)?;
         let doubled = Some(T::Accum::from_f64(2.0));
-        let second = plan.execute(&values, &values, doubled)?;
+        let second = plan.execute(&of_b, &of_b, doubled)?;
         let same = first.local().pattern().id() == second.local().pattern().id();
         // Rows in no order may come out in another.
         assert_eq!(same, sorted);
@@ -178,6 +193,10 @@ fn sddmm_on_gpu<T: DistScalar>(depth: usize, layouts: [Layout; 2]) {
         let factors = DeviceBuffer::from_slice(&device, before, "factors")?;
         let scale = Scale::new().alpha(alpha).beta(beta);
         let call = GpuSddmmCall { scale, factors: Some((&factors).into()) };
+        // What an execution receives is not what the next one reads.
+        let zeros = DeviceDense::zeros(&device, y.nrows(), depth, y.layout())?;
+        let mut other = DeviceBuffer::zeros(&device, before.len(), "values")?;
+        plan.execute(&x, &zeros, &mut other, ())?;
         plan.execute(&x, &y, &mut values, call)?;
         let mut found = vec![T::zero(); before.len()];
         values.read(&mut found)?;

@@ -43,7 +43,8 @@ pub(super) fn converted<I: Index, O: Index, J: Index>(
     Ok(Owned::new(view.nrows(), view.ncols(), offsets, indices)?)
 }
 
-/// A copy of values of the library. Where there is no memory, other ranks do not know, and are told as of errors of Python.
+/// A copy of values of the library. Where there is no memory, other ranks do not know, and are told as of errors of
+/// Python.
 pub(super) fn copied<T: Scalar>(values: &[T]) -> Result<Buffer<T>, Fault> {
     let zeroed = Buffer::<T>::zeroed(values.len(), "values of a matrix");
     let mut copy = zeroed.map_err(|e| Fault::Python(to_python(e)))?;

@@ -20,8 +20,8 @@ type Scattered = (AnyDist, Block, Block);
 /// A matrix as it is given: its pattern and values.
 type Whole = (Source, Array);
 
-/// Sends rows of a matrix, `(indptr, indices, shape)` and values, which rank 0 gives and others do not, to the ranks, in an
-/// order and in balanced parts. Collective.
+/// Sends rows of a matrix, `(indptr, indices, shape)` and values, which rank 0 gives and others do not, to the ranks,
+/// in an order and in balanced parts. Collective.
 #[pyfunction]
 #[pyo3(signature = (ranks, whole, order))]
 pub fn scatter(

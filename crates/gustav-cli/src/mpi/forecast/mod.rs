@@ -52,7 +52,8 @@ pub struct Ranks {
     /// Seconds that a message to a rank of the same host takes besides its bytes, for the model of --mpi-ranks
     #[arg(long, value_name = "SECONDS", default_value_t = Rates::default().host_latency, requires = "mpi_ranks")]
     pub host_latency: f64,
-    /// Bytes a second that a rank sends to ranks of the same host while it receives as many, for the model of --mpi-ranks
+    /// Bytes a second that a rank sends to ranks of the same host while it receives as many, for the model of
+    /// --mpi-ranks
     #[arg(long, value_name = "NUMBER", default_value_t = Rates::default().host, requires = "mpi_ranks")]
     pub host_bandwidth: f64,
     /// Nonzeros times columns (of spgemm, intermediate products) that a rank multiplies in a second, for the model of
@@ -141,6 +142,9 @@ pub fn forecast(args: &Forecast<'_>) -> Result {
                 "{name}: ranks that are not run have balanced rows and one copy, leave it out or run them with --mpi"
             )));
         }
+    }
+    if matches!(args.operation, Operation::Spgemm | Operation::Sddmm) {
+        args.ranked.of_dense_products_refused()?;
     }
     if args.operation == Operation::Spgemm && args.choice.transpose {
         return Err(Failure::Request(
@@ -267,6 +271,8 @@ fn on_ranks<T: Scalar, I: Index, O: Index>(
     lines.push(model.line(Scheme::named(ALL_TO_ALL), &all, args.columns));
     let layers = (2..=ranks).take_while(|c| c * c <= ranks).filter(|c| ranks.is_multiple_of(c * c));
     let replicated = layers.map(|c| (c, replicated((of_b, of_c), &nonzeros, row, c, per_host)));
+    // An SDDMM has no dense C whose copies could be summed.
+    let replicated = replicated.filter(|_| args.operation != Operation::Sddmm);
     if let Some((c, best)) = replicated.min_by_key(|(_, volume)| volume.bytes()) {
         let scheme = Scheme { communication: format!("1.5D, {c} copies"), replication: c };
         lines.push(model.line(scheme, &best, args.columns));
@@ -330,8 +336,9 @@ fn text(report: &Report) -> String {
             l.limit
         );
     }
-    let cheapest = |l: &&Line| l.communication == Communication::Cheapest.name();
-    if let Some(l) = forecasts.iter().filter(cheapest).find(|l| l.efficiency.0 < 0.5) {
+    // The last scheme of a number of ranks is what a plan uses.
+    let mut planned = forecasts.chunk_by(|a, b| a.ranks == b.ranks).filter_map(<[Line]>::last);
+    if let Some(l) = planned.find(|l| l.efficiency.0 < 0.5) {
         let _ = writeln!(
             t,
             "\nfrom {} ranks on, more than half of the time is lost, most of it to {}",
