@@ -8,6 +8,7 @@ use gustav_mpi::{Communicator, Hosts, Ranks, Request, Tag};
 use gustav_testkit::battery::Settings;
 
 use crate::cases::job::{Job, Part};
+use crate::cases::of_inner;
 use crate::cases::spread::Spread;
 
 /// Numbers of ranks that are tried one after another.
@@ -103,33 +104,11 @@ impl Counting {
 
 // SAFETY: the calls are those of another communicator.
 unsafe impl Communicator for Counting {
-    fn rank(&self) -> usize {
-        self.inner().rank()
-    }
-    fn size(&self) -> usize {
-        self.inner().size()
-    }
-    fn description(&self) -> String {
-        self.inner().description()
-    }
-    fn host(&self) -> String {
-        self.inner().host()
-    }
-    fn message_limit(&self) -> usize {
-        self.inner().message_limit()
-    }
+    of_inner!(rank size description host message_limit all_gather all_to_all barrier abort);
+
     fn all_reduce_max(&self, numbers: &mut [u64]) -> Result<()> {
         (self.on_call)(false);
         self.inner().all_reduce_max(numbers)
-    }
-    fn all_gather(&self, mine: &[u8], all: &mut [u8]) -> Result<()> {
-        self.inner().all_gather(mine, all)
-    }
-    fn all_to_all(&self, to: &[u64], from: &mut [u64]) -> Result<()> {
-        self.inner().all_to_all(to, from)
-    }
-    fn barrier(&self) -> Result<()> {
-        self.inner().barrier()
     }
     unsafe fn start_send(&self, bytes: *const [u8], peer: usize, tag: Tag) -> Result<Request> {
         if tag != Tag::Plan {
@@ -147,8 +126,5 @@ unsafe impl Communicator for Counting {
     unsafe fn wait_any(&self, requests: &[Request]) -> Result<usize> {
         // SAFETY: promised by the caller.
         unsafe { self.inner().wait_any(requests) }
-    }
-    fn abort(&self, status: i32) {
-        self.inner().abort(status);
     }
 }

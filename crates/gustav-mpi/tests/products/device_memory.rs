@@ -9,6 +9,8 @@ use gustav_core::Result;
 use gustav_cuda::{Device, DeviceBuffer, Stream};
 use gustav_mpi::{Communicator, Ranks, Request, Tag};
 
+use crate::cases::of_inner;
+
 /// How many messages were sent from and received into device memory, and from and into that of the host.
 #[derive(Default)]
 pub struct Moved {
@@ -98,33 +100,8 @@ impl TakesDeviceMemory {
 // SAFETY: the calls are those of another; bytes in device memory are read before a send starts, and written before the
 // request of a receive is returned.
 unsafe impl Communicator for TakesDeviceMemory {
-    fn rank(&self) -> usize {
-        self.inner().rank()
-    }
-    fn size(&self) -> usize {
-        self.inner().size()
-    }
-    fn description(&self) -> String {
-        self.inner().description()
-    }
-    fn host(&self) -> String {
-        self.inner().host()
-    }
-    fn message_limit(&self) -> usize {
-        self.inner().message_limit()
-    }
-    fn all_reduce_max(&self, numbers: &mut [u64]) -> Result<()> {
-        self.inner().all_reduce_max(numbers)
-    }
-    fn all_gather(&self, mine: &[u8], all: &mut [u8]) -> Result<()> {
-        self.inner().all_gather(mine, all)
-    }
-    fn all_to_all(&self, to: &[u64], from: &mut [u64]) -> Result<()> {
-        self.inner().all_to_all(to, from)
-    }
-    fn barrier(&self) -> Result<()> {
-        self.inner().barrier()
-    }
+    of_inner!(rank size description host message_limit all_reduce_max all_gather all_to_all barrier abort);
+
     fn takes_device_memory(&self) -> bool {
         true
     }
@@ -168,9 +145,6 @@ unsafe impl Communicator for TakesDeviceMemory {
             self.copies.synchronize()?;
         }
         Ok(at)
-    }
-    fn abort(&self, status: i32) {
-        self.inner().abort(status);
     }
 }
 

@@ -251,6 +251,11 @@ fn battery_of_sddmm<T: DistScalar, I: Index, O: Index>(messages: &Messages) {
 #[ignore = "needs a CUDA device"]
 fn sddmm_on_a_shared_gpu() {
     battery_of_sddmm::<f32, u32, u32>(&Messages::OnHost);
+}
+
+#[test]
+#[ignore = "needs a CUDA device"]
+fn sddmm_in_double_precision_on_a_shared_gpu() {
     battery_of_sddmm::<f64, u64, u64>(&Messages::OnHost);
 }
 
