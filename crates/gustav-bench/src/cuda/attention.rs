@@ -13,6 +13,7 @@ use gustav_cuda::{
 };
 use gustav_report::{UNFUSED, quantile};
 
+use super::planning::planning_ms;
 use super::{Started, configuration};
 use crate::engine::{AttentionOutcome, Engine, Outcome, Prepared, Task, dense_rows, our_version};
 use crate::timing::Runner;
@@ -20,9 +21,8 @@ use crate::value::Value;
 
 // Calls that a plan is made for; `once` is made for one.
 const CALLS: u64 = 1000;
-// Executions and plans of which the hot figure and the planning time are the medians.
+// Executions of which the hot figure is the median.
 const HOT_RUNS: usize = 15;
-const PLANS: usize = 3;
 
 /// A pattern and the operands of an attention in a GPU's memory; heads are side by side.
 pub(crate) struct Attended<T: Scalar> {
@@ -111,17 +111,17 @@ struct Unfused<T: Value> {
 }
 
 impl<T: Value> Unfused<T> {
-    fn new(gpu: &Started, on: &Attended<T>, task: &Task<'_, T>) -> Result<Self> {
+    fn new(gpu: &Started, pattern: &DevicePattern, task: &Task<'_, T>) -> Result<Self> {
         let (columns, heads) = (task.columns, task.heads);
         let values =
             || DeviceBuffer::zeros(&gpu.device, task.a.nnz() * heads, "values on the device");
-        let of_scores = on.pattern.sddmm(columns).batch(heads).calls(CALLS).problem;
-        let of_weights = on.pattern.softmax().heads(heads).calls(CALLS).problem;
-        let of_o = on.pattern.spmm(columns).batch(heads).calls(CALLS).problem.finite(true);
+        let of_scores = pattern.sddmm(columns).batch(heads).calls(CALLS).problem;
+        let of_weights = pattern.softmax().heads(heads).calls(CALLS).problem;
+        let of_o = pattern.spmm(columns).batch(heads).calls(CALLS).problem.finite(true);
         Ok(Unfused {
-            sddmm: SddmmPlan::new(&on.pattern, &of_scores, &sddmm::Options::default())?,
-            softmax: SoftmaxPlan::new(&on.pattern, &of_weights, &softmax::Options::default())?,
-            spmm: SpmmPlan::new(&on.pattern, &of_o, &spmm::Options::default())?,
+            sddmm: SddmmPlan::new(pattern, &of_scores, &sddmm::Options::default())?,
+            softmax: SoftmaxPlan::new(pattern, &of_weights, &softmax::Options::default())?,
+            spmm: SpmmPlan::new(pattern, &of_o, &spmm::Options::default())?,
             scale: T::Accum::from_f64(1.0 / (columns as f64).sqrt()),
             scores: values()?,
             weights: values()?,
@@ -137,9 +137,15 @@ impl<T: Value> Unfused<T> {
 }
 
 impl<T: Value> Plan<T> {
-    fn new(gpu: &Started, on: &Attended<T>, task: &Task<'_, T>, name: &str) -> Result<Self> {
+    fn new(
+        gpu: &Started,
+        on: &Attended<T>,
+        pattern: &DevicePattern,
+        task: &Task<'_, T>,
+        name: &str,
+    ) -> Result<Self> {
         if name == UNFUSED {
-            return Ok(Plan::Unfused(Box::new(Unfused::new(gpu, on, task)?)));
+            return Ok(Plan::Unfused(Box::new(Unfused::new(gpu, pattern, task)?)));
         }
         let (name, calls) = if name == "once" { ("auto", 1) } else { (name, CALLS) };
         let problem = Problem { calls, ..on.problem(task) };
@@ -152,8 +158,8 @@ impl<T: Value> Plan<T> {
             }
         };
         Ok(match task.gradients {
-            false => Plan::Fused(AttentionPlan::new(&on.pattern, &problem, &options)?),
-            true => Plan::Gradients(AttentionGradientsPlan::new(&on.pattern, &problem, &options)?),
+            false => Plan::Fused(AttentionPlan::new(pattern, &problem, &options)?),
+            true => Plan::Gradients(AttentionGradientsPlan::new(pattern, &problem, &options)?),
         })
     }
 
@@ -181,21 +187,10 @@ impl<'a, T: Value> AttentionEngine<'a, T> {
         name: &str,
     ) -> Result<Self> {
         debug_assert_eq!(task.operation, Operation::Attention);
-        let mut plan = Plan::new(gpu, on, &task, name)?;
-        let mut times = Vec::new();
-        // Kernels are compiled once per machine, which is no part of planning.
-        for _ in 0..PLANS {
-            gpu.device.stream().synchronize()?;
-            let (ms, next) = crate::engine::timed(|| {
-                let plan = Plan::new(gpu, on, &task, name)?;
-                gpu.device.stream().synchronize()?;
-                Ok::<_, Error>(plan)
-            });
-            times.push(ms);
-            plan = next?;
-        }
+        let of = |pattern: &DevicePattern| Plan::new(gpu, on, pattern, &task, name);
+        let plan_ms = planning_ms(gpu, &on.pattern, of)?;
+        let plan = of(&on.pattern)?;
         let (chosen, reason) = plan.choice().unzip();
-        let plan_ms = quantile(&times, 0.5);
         let prepared =
             Prepared { plan_ms, chosen, reason, versions: our_version(), ..Prepared::default() };
         Ok(AttentionEngine { gpu, on, task, plan, prepared })

@@ -1,12 +1,13 @@
 //! An algorithm on a GPU, of Gustav or the vendor, timed by the GPU's clock.
 
 use gustav_core::{Error, Layout, Operation, Problem, Result, Scalar, SpmmRequest};
-use gustav_cuda::{Call, DeviceBuffer, DeviceDense, SpmmPlan, SpmvPlan, spmm, spmv};
+use gustav_cuda::{Call, DeviceBuffer, DeviceDense, DevicePattern, SpmmPlan, SpmvPlan, spmm, spmv};
 use gustav_plan::orders::Search;
 use gustav_plan::predictor::Candidate;
 use gustav_plan::{Algorithm, Chooser};
 use gustav_report::{CUBLAS, CUSPARSE, Layouts, quantile};
 
+use super::planning::planning_ms;
 use super::resident::{Output, Set};
 use super::rotating::{Rotating, Series};
 use super::{Resident, Started, configuration};
@@ -16,7 +17,7 @@ use crate::value::Value;
 
 // Executions of which the time of converting values is the median.
 const CONVERSIONS: usize = 15;
-// Plans of which the planning time is the median, fewer once they have taken PLANS_MS.
+// Plans of the vendor's whose first execution is timed, and the milliseconds after which fewer are enough.
 const PLANS: usize = 9;
 const FEWEST_PLANS: usize = 3;
 const PLANS_MS: f64 = 30.0;
@@ -99,7 +100,8 @@ impl<'a, T: Value> CudaEngine<'a, T> {
         // It preprocesses in its first execution.
         let mut firsts = Vec::new();
         while more_plans(&firsts) {
-            engine.plans[0] = plan(gpu, on, &on.sets[0], &engine.task, Wish::Vendor(place), CALLS)?;
+            let pattern = on.sets[0].a.pattern();
+            engine.plans[0] = plan(gpu, on, pattern, &engine.task, Wish::Vendor(place), CALLS)?;
             engine.wait()?;
             let (first, done) =
                 crate::engine::timed(|| engine.execute(0).and_then(|()| engine.wait()));
@@ -150,27 +152,12 @@ impl<'a, T: Value> CudaEngine<'a, T> {
         calls: u64,
         versions: Versions,
     ) -> Result<Self> {
-        // Kernels are compiled once per machine, so compilation is not part of planning.
-        let mut made = plan(gpu, on, &on.sets[0], &task, wish, calls)?;
-        gpu.device.stream().synchronize()?;
-        let mut times = Vec::new();
-        while gpu.time_plans && more_plans(&times) {
-            // Nor is the deallocation of the previous plan.
-            drop(made);
-            gpu.device.stream().synchronize()?;
-            let (ms, next) = crate::engine::timed(|| {
-                let plan = plan(gpu, on, &on.sets[0], &task, wish, calls)?;
-                gpu.device.stream().synchronize()?;
-                Ok::<_, Error>(plan)
-            });
-            times.push(ms);
-            made = next?;
-        }
-        let mut plans = vec![made];
-        for set in &on.sets[1..] {
-            plans.push(plan(gpu, on, set, &task, wish, calls)?);
-        }
-        let plan_ms = quantile(&times, 0.5);
+        let of = |pattern: &DevicePattern| plan(gpu, on, pattern, &task, wish, calls);
+        let plan_ms = match gpu.time_plans {
+            true => planning_ms(gpu, on.sets[0].a.pattern(), of)?,
+            false => None,
+        };
+        let plans: Vec<_> = on.sets.iter().map(|set| of(set.a.pattern())).collect::<Result<_>>()?;
         let (order_ms, features_ms) = match wish {
             Wish::Candidate(Candidate { order: Some(order), .. }, search) => {
                 let order_ms = on.order(order, search, &task.a)?.1;
@@ -248,7 +235,7 @@ fn searched(name: &str) -> Result<(&str, Search)> {
     Ok((candidate, search))
 }
 
-/// Whether the planning time needs another sample.
+/// Whether the time of first executions needs another sample.
 fn more_plans(ms: &[f64]) -> bool {
     ms.len() < FEWEST_PLANS || ms.len() < PLANS && ms.iter().sum::<f64>() < PLANS_MS
 }
@@ -256,7 +243,7 @@ fn more_plans(ms: &[f64]) -> bool {
 fn plan<T: Value>(
     gpu: &Started,
     on: &Resident<T>,
-    set: &Set<T>,
+    pattern: &DevicePattern,
     task: &Task<'_, T>,
     wish: Wish,
     calls: u64,
@@ -276,7 +263,7 @@ fn plan<T: Value>(
                 spmv::Options { config: Some(config), ..spmv::Options::default() }
             }
         };
-        return Ok(Plan::Spmv(SpmvPlan::new(set.a.pattern(), &problem, &options)?));
+        return Ok(Plan::Spmv(SpmvPlan::new(pattern, &problem, &options)?));
     }
     // The values of benchmarks are finite.
     let (b, c) = (task.layouts.b(), task.layouts.c());
@@ -284,7 +271,7 @@ fn plan<T: Value>(
     let problem = problem.layouts(b, c).finite(true);
     if let Wish::Ours(Chooser::Predictor) = wish {
         let device = gpu.whole.clone().choose(Chooser::Predictor);
-        let request = SpmmRequest { pattern: set.a.pattern().clone(), problem };
+        let request = SpmmRequest { pattern: pattern.clone(), problem };
         return Ok(Plan::Predicted(Box::new(request.plan(&device)?)));
     }
     let order = match wish {
@@ -307,7 +294,7 @@ fn plan<T: Value>(
             spmm::Options { config: Some(config), ..spmm::Options::default() }
         }
     };
-    Ok(Plan::Spmm(SpmmPlan::new(set.a.pattern(), &problem, &options)?))
+    Ok(Plan::Spmm(SpmmPlan::new(pattern, &problem, &options)?))
 }
 
 impl<'a, T: Value> Rotating<'a> for CudaEngine<'a, T> {

@@ -8,15 +8,15 @@ use gustav_cuda::{DeviceBuffer, DeviceCsr, DeviceDense, DevicePattern};
 use gustav_report::quantile;
 
 use super::Started;
+use super::planning::planning_ms;
 use crate::engine::{Engine, Outcome, Prepared, Task, our_version};
 use crate::timing::Runner;
 use crate::value::Value;
 
 // Calls that plans are made for.
 const CALLS: u64 = 1000;
-// Executions and plans of which the hot figure and the planning time are the medians.
+// Executions of which the hot figure is the median.
 const HOT_RUNS: usize = 15;
-const PLANS: usize = 3;
 
 /// A, B and the gradient of C in a GPU's memory, and the gradients to be computed.
 pub(crate) struct Stepped<T: Scalar> {
@@ -68,21 +68,12 @@ impl<'a, T: Value> SpmmGradientsEngine<'a, T> {
     /// # Errors
     /// The library's own.
     pub fn ours(gpu: &'a Started, on: &'a Stepped<T>, task: Task<'a, T>) -> Result<Self> {
-        let request: SpmmRequest<DevicePattern> = on.a.pattern().spmm(task.columns).calls(CALLS);
-        let new = || SpmmGradients::plan(&request, &gpu.whole);
-        // Kernels are compiled once per machine, which is no part of planning.
-        let mut plan = new()?;
-        let mut times = Vec::new();
-        for _ in 0..PLANS {
-            gpu.device.stream().synchronize()?;
-            let (ms, next) = crate::engine::timed(|| {
-                let plan = new()?;
-                gpu.device.stream().synchronize()?;
-                Ok::<_, Error>(plan)
-            });
-            times.push(ms);
-            plan = next?;
-        }
+        let plan_of = |pattern: &DevicePattern| {
+            let request: SpmmRequest<DevicePattern> = pattern.spmm(task.columns).calls(CALLS);
+            SpmmGradients::plan(&request, &gpu.whole)
+        };
+        let plan_ms = planning_ms(gpu, on.a.pattern(), plan_of)?;
+        let plan = plan_of(on.a.pattern())?;
         let words = plan.plans().map(|(of_b, of_values)| {
             let (of_b, of_values) = (&of_b.explain().choice, &of_values.explain().choice);
             let chosen = format!("{}, {}", of_b.algorithm.name(), of_values.algorithm.name());
@@ -91,7 +82,6 @@ impl<'a, T: Value> SpmmGradientsEngine<'a, T> {
             (chosen, format!("B: {}; values: {}", reason(of_b), reason(of_values)))
         });
         let (chosen, reason) = words.unzip();
-        let plan_ms = quantile(&times, 0.5);
         let prepared =
             Prepared { plan_ms, chosen, reason, versions: our_version(), ..Prepared::default() };
         Ok(SpmmGradientsEngine { gpu, on, plan, prepared })

@@ -4,6 +4,7 @@ mod attention;
 mod engine;
 mod gradients;
 mod misses;
+mod planning;
 mod resident;
 mod rotating;
 mod sddmm;

@@ -2,12 +2,13 @@
 
 use std::cell::RefCell;
 
-use gustav_core::{DenseView, Error, Result};
+use gustav_core::{DenseView, Result};
 use gustav_cuda::sddmm::{Config, Options, SddmmPlan};
 use gustav_cuda::{DeviceBuffer, DeviceDense, DevicePattern};
 use gustav_plan::{Algorithm, Chooser};
-use gustav_report::{CUSPARSE, quantile};
+use gustav_report::CUSPARSE;
 
+use super::planning::planning_ms;
 use super::resident::alternating;
 use super::rotating::{Rotating, Series};
 use super::{Started, configuration};
@@ -17,8 +18,6 @@ use crate::value::Value;
 
 // The number of calls for which plans are made; 1 for `once`.
 const CALLS: u64 = 1000;
-// Plans of which the planning time is the median.
-const PLANS: usize = 3;
 
 /// A pattern, X, Y and the values.
 struct Set<T> {
@@ -56,7 +55,7 @@ impl<T: Value> Sampled<T> {
     /// Copies the operands of `task` to the GPU, with `rotate`, the number of engines, several times.
     ///
     /// # Errors
-    /// [`Error::OutOfMemory`], [`Error::Device`].
+    /// [`gustav_core::Error::OutOfMemory`], [`gustav_core::Error::Device`].
     pub fn new(gpu: &Started, task: &Task<'_, T>, rotate: Option<usize>) -> Result<Self> {
         let (transfer_ms, sets) = alternating(gpu, rotate, || Set::new(gpu, task), Set::bytes)?;
         Ok(Sampled { sets, transfer_ms })
@@ -133,26 +132,16 @@ impl<'a, T: Value> SddmmEngine<'a, T> {
         calls: u64,
         versions: Versions,
     ) -> Result<Self> {
-        let plan_of = |set: &Set<T>| {
-            let problem = set.pattern.sddmm(task.columns).calls(calls).problem;
-            SddmmPlan::new(&set.pattern, &problem, options)
+        let plan_of = |pattern: &DevicePattern| {
+            let problem = pattern.sddmm(task.columns).calls(calls).problem;
+            SddmmPlan::new(pattern, &problem, options)
         };
-        let mut plan = plan_of(&on.sets[0])?;
-        let mut times = Vec::new();
-        // Kernels are compiled once per machine, so compilation is not part of planning.
-        for _ in 0..PLANS {
-            gpu.device.stream().synchronize()?;
-            let (ms, next) = crate::engine::timed(|| {
-                let plan = plan_of(&on.sets[0])?;
-                gpu.device.stream().synchronize()?;
-                Ok::<_, Error>(plan)
-            });
-            times.push(ms);
-            plan = next?;
-        }
+        let pattern = &on.sets[0].pattern;
+        let plan_ms = planning_ms(gpu, pattern, plan_of)?;
+        let plan = plan_of(pattern)?;
         let choice = plan.choice();
         let prepared = Prepared {
-            plan_ms: quantile(&times, 0.5),
+            plan_ms,
             chosen: Some(choice.algorithm.name().into()),
             reason: Some(format!("{}: {:?}", choice.reason, choice.config)),
             versions,
@@ -160,7 +149,7 @@ impl<'a, T: Value> SddmmEngine<'a, T> {
         };
         let mut plans = vec![plan];
         for set in &on.sets[1..] {
-            plans.push(plan_of(set)?);
+            plans.push(plan_of(&set.pattern)?);
         }
         let mut engine = SddmmEngine { gpu, on, task, plans, series: Series::default(), prepared };
         // First executions may preprocess.

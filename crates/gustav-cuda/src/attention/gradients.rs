@@ -84,10 +84,10 @@ impl<T: Scalar> AttentionGradientsPlan<T> {
     ) -> Result<Self> {
         let (device, problem, choice) = chosen::<T, I, O>(pattern, problem, options)?;
         let Config::Segmented(config) = choice.config;
-        let schedule = Pattern::new(pattern.offsets(), pattern.indices())?;
+        let schedule = Pattern::new(pattern)?;
         let mut rows = Prepared::new(&schedule, &problem, Pass::Rows, config)?;
         let transposed = pattern.transposed(&device)?;
-        let schedule = Pattern::new(&transposed.offsets, &transposed.indices)?;
+        let schedule = Pattern::transposed(&transposed)?;
         let by_columns = problem.clone().transpose_a(true);
         let mut columns = Prepared::new(&schedule, &by_columns, Pass::Columns, config)?;
         let held = pattern.held();

@@ -56,7 +56,7 @@ impl<T: Scalar> AttentionPlan<T> {
     ) -> Result<Self> {
         let (device, problem, choice) = chosen::<T, I, O>(pattern, problem, options)?;
         let Config::Segmented(config) = choice.config;
-        let schedule = Pattern::new(pattern.offsets(), pattern.indices())?;
+        let schedule = Pattern::new(pattern)?;
         let mut pass = Prepared::new(&schedule, &problem, Pass::Forward, config)?;
         let held = pattern.held();
         pass.compile(&device, &packed::<T>(&problem, &held))?;

@@ -7,6 +7,7 @@ use gustav_core::{
     Result, SddmmRequest, SoftmaxRequest, SpgemmRequest, SpmmRequest, SpmvRequest,
 };
 
+use super::learnt::Learnt;
 use super::transpose::TransposedPattern;
 use super::validate;
 use crate::device::memory::Memory;
@@ -31,6 +32,7 @@ struct Shared<I, O> {
     indices: DeviceBuffer<I>,
     /// Computed when a plan first needs it; holds no reference to this pattern.
     transposed: OnceLock<Arc<TransposedPattern<I, O>>>,
+    learnt: Arc<Learnt>,
 }
 
 impl<I: Index, O: Index> DevicePattern<I, O> {
@@ -88,10 +90,9 @@ impl<I: Index, O: Index> DevicePattern<I, O> {
         offsets: DeviceBuffer<O>,
         indices: DeviceBuffer<I>,
     ) -> Self {
-        let transposed = OnceLock::new();
-        DevicePattern {
-            shared: Arc::new(Shared { id, nrows, ncols, offsets, indices, transposed }),
-        }
+        let (transposed, learnt) = Default::default();
+        let shared = Shared { id, nrows, ncols, offsets, indices, transposed, learnt };
+        DevicePattern { shared: Arc::new(shared) }
     }
 
     /// The identity, shared by clones, by matrices of this pattern, and by the host pattern that it
@@ -198,6 +199,20 @@ impl<I: Index, O: Index> DevicePattern<I, O> {
         let made = Arc::new(TransposedPattern::new(device, self)?);
         // If another thread was faster, its result is shared.
         Ok(self.shared.transposed.get_or_init(|| made).clone())
+    }
+
+    /// What plans counted of the pattern.
+    pub(crate) fn learnt(&self) -> &Arc<Learnt> {
+        &self.shared.learnt
+    }
+
+    /// The same arrays as another pattern, of which nothing is learnt yet: for measuring what the first plan takes.
+    pub fn forgotten(&self) -> Self {
+        let (offsets, indices) = (self.offsets(), self.indices());
+        // SAFETY: nobody writes the arrays of a pattern.
+        let (offsets, indices) =
+            unsafe { (offsets.part(0, offsets.len()), indices.part(0, indices.len())) };
+        Self::of(PatternId::fresh(), self.nrows(), self.ncols(), offsets, indices)
     }
 
     /// Whether nothing else refers to the arrays: no matrix, plan or graph.

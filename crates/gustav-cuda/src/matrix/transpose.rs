@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use gustav_core::{Index, IndexType, Result, Scalar};
 
-use super::DevicePattern;
 use super::gather::Gather;
+use super::{DevicePattern, Learnt};
 use crate::device::memory::Memory;
 use crate::device::order::{Access, Uses};
 use crate::device::{Device, DeviceBuffer, Stream};
@@ -34,6 +34,8 @@ pub(crate) struct TransposedPattern<I, O> {
     pub offsets: DeviceBuffer<O>,
     pub indices: DeviceBuffer<I>,
     source: DeviceBuffer<O>,
+    /// What plans counted of it.
+    pub learnt: Arc<Learnt>,
 }
 
 parameter_block! {
@@ -77,6 +79,7 @@ impl<I: Index, O: Index> TransposedPattern<I, O> {
             offsets: DeviceBuffer::queued(device, starts, "row offsets of the transpose")?,
             indices: DeviceBuffer::queued(device, a.nnz(), "column indices of the transpose")?,
             source: DeviceBuffer::queued(device, a.nnz(), "positions of the transpose")?,
+            learnt: Arc::default(),
         };
         a.join(device)?;
         made.sort(device, a)?;
@@ -176,7 +179,7 @@ impl<T: Scalar> Transposed<T> {
         pattern: &TransposedPattern<I, O>,
         batch: usize,
     ) -> Result<Self> {
-        let TransposedPattern { offsets, indices, source } = pattern;
+        let TransposedPattern { offsets, indices, source, .. } = pattern;
         let nnz = indices.len();
         let count = nnz.saturating_mul(batch);
         let values = DeviceBuffer::<T>::queued(device, count, "values of the transpose")?;

@@ -57,8 +57,8 @@ impl<'a, I: Index, O: Index> Planned<'a, I, O> {
     /// The arrays that an algorithm is prepared for.
     pub(crate) fn pattern(&self) -> Result<Pattern<'_>> {
         match self {
-            Planned::Stored(pattern) => Pattern::new(pattern.offsets(), pattern.indices()),
-            Planned::Transposed(t) => Pattern::new(&t.offsets, &t.indices),
+            Planned::Stored(pattern) => Pattern::new(pattern),
+            Planned::Transposed(t) => Pattern::transposed(t),
         }
     }
 }

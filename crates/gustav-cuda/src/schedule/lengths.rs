@@ -1,10 +1,10 @@
 //! Facts about a pattern, counted on the device.
 
-use gustav_core::{Error, IndexType, Result};
+use gustav_core::{IndexType, Result};
 use gustav_plan::facts::row_lengths::{
     BINS, COUNTS, CUTS, EXACT_BITS, FIRST_CUT_BITS, OCTAVE_BITS,
 };
-use gustav_plan::{RowLengths, RowSimilarity, TileReuse};
+use gustav_plan::{RowLengths, RowSimilarity};
 
 use super::pattern::Pattern;
 use crate::device::DeviceBuffer;
@@ -85,67 +85,113 @@ pub(crate) fn reuse_request(index: IndexType, offset: IndexType) -> Request {
         .with("MOST", REUSE_MOST)
 }
 
-/// Counts the rows of each length.
-pub(crate) fn row_lengths(p: &Pattern<'_>) -> Result<RowLengths> {
+/// What to count of a pattern.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Wanted<'a> {
+    /// The rows of each length.
+    pub lengths: bool,
+    /// What neighbouring rows share.
+    pub similarity: bool,
+    /// How tiles of so many rows of B divide the rows.
+    pub tiles: &'a [u64],
+}
+
+/// What was counted.
+#[derive(Debug)]
+pub(super) struct Counted {
+    /// `None` unless they were wanted, as the others.
+    pub lengths: Option<RowLengths>,
+    pub similarity: Option<RowSimilarity>,
+    /// Mean nonzeros of a segment, for each of the tiles.
+    pub per_segment: Vec<f64>,
+}
+
+// Counters of a sampled similarity, and of a tile.
+const OF_SIMILARITY: usize = 8;
+const OF_TILE: usize = 2;
+
+/// Counts what is wanted of `p`. The host waits once, whatever is wanted.
+///
+/// # Errors
+/// [`Error::OutOfMemory`], [`Error::Device`], those of compiling kernels.
+pub(super) fn count(p: &Pattern<'_>, wanted: Wanted<'_>) -> Result<Counted> {
     let device = p.device();
-    let mut counts = DeviceBuffer::<u64>::queued(device, COUNTS, "row lengths")?;
+    let of_lengths = if wanted.lengths { COUNTS } else { 0 };
+    let of_similarity = if wanted.similarity { OF_SIMILARITY } else { 0 };
+    let counters = of_lengths + of_similarity + OF_TILE * wanted.tiles.len();
+    let mut counts = DeviceBuffer::<u64>::queued(device, counters, "facts of a pattern")?;
     counts.fill(0, device.stream())?;
-    let kernel = device.module(&lengths_request(p.offset_type))?.kernel(c"row_lengths")?;
-    let rows = p.rows as u64;
-    let arguments = Lengths { offsets: p.offsets, counts: counts.address(), rows };
-    let most = CTAS * device.profile().multiprocessors as u64;
-    let grid = (rows.div_ceil(u64::from(BLOCK)).min(most), 1);
-    // SAFETY: the buffers outlive the read below.
-    unsafe { kernel.launch(device.stream(), grid, BLOCK, &arguments)? };
-    let mut found = vec![0; COUNTS];
+    let at = |counter: usize| counts.address() + (counter * size_of::<u64>()) as u64;
+    // SAFETY: each kernel adds to the counters from its address on, which the buffer has; it outlives the read below.
+    unsafe {
+        if wanted.lengths {
+            launch_lengths(p, at(0))?;
+        }
+        if wanted.similarity {
+            launch_similarity(p, at(of_lengths))?;
+        }
+        for (number, tile) in wanted.tiles.iter().enumerate() {
+            launch_reuse(p, *tile, at(of_lengths + of_similarity + OF_TILE * number))?;
+        }
+    }
+    let mut found = vec![0; counters];
     counts.read(&mut found)?;
-    RowLengths::new(p.rows, p.nnz, found).ok_or(Error::Length {
-        what: "row lengths",
-        expected: COUNTS,
-        found: 0,
+    let (lengths, samples) = found.split_at(of_lengths);
+    let (similar, tiles) = samples.split_at(of_similarity);
+    let of_blocks = |c: &[u64]| RowSimilarity::new([0, 2, 4, 6].map(|i| (c[i], c[i + 1])));
+    let per_segment = |c: &[u64]| c[0] as f64 / c[1].max(1) as f64;
+    Ok(Counted {
+        lengths: RowLengths::new(p.rows, p.nnz, lengths.to_vec()),
+        similarity: wanted.similarity.then(|| of_blocks(similar)),
+        per_segment: tiles.chunks_exact(OF_TILE).map(per_segment).collect(),
     })
 }
 
-/// Samples blocks of rows and counts their distinct columns.
-pub(crate) fn row_similarity(p: &Pattern<'_>) -> Result<RowSimilarity> {
+/// Queues the count of rows of each length.
+///
+/// # Safety
+/// `counts` is the address of `COUNTS` numbers that outlive the kernel.
+unsafe fn launch_lengths(p: &Pattern<'_>, counts: u64) -> Result<()> {
     let device = p.device();
-    let mut counts = DeviceBuffer::<u64>::queued(device, 8, "row similarity")?;
-    counts.fill(0, device.stream())?;
-    let request = similarity_request(p.index_type, p.offset_type);
-    let kernel = device.module(&request)?.kernel(c"row_similarity")?;
-    let samples = SAMPLES.min(p.rows as u64);
-    let arguments = Similarity {
-        offsets: p.offsets,
-        indices: p.indices,
-        counts: counts.address(),
-        rows: p.rows as u64,
-        samples,
-    };
-    let grid = (samples.div_ceil(u64::from(SAMPLE_BLOCK)), 4);
-    // SAFETY: the buffers outlive the read below.
-    unsafe { kernel.launch(device.stream(), grid, SAMPLE_BLOCK, &arguments)? };
-    let mut c = [0; 8];
-    counts.read(&mut c)?;
-    Ok(RowSimilarity::new([(c[0], c[1]), (c[2], c[3]), (c[4], c[5]), (c[6], c[7])]))
+    let kernel = device.module(&lengths_request(p.offset_type))?.kernel(c"row_lengths")?;
+    let rows = p.rows as u64;
+    let arguments = Lengths { offsets: p.offsets, counts, rows };
+    let most = CTAS * device.profile().multiprocessors as u64;
+    let grid = (rows.div_ceil(u64::from(BLOCK)).min(most), 1);
+    // SAFETY: the caller's; the pattern's arrays outlive what its device's stream has queued.
+    unsafe { kernel.launch(device.stream(), grid, BLOCK, &arguments) }
 }
 
-/// Samples rows and divides them by tiles of `tile` of the `inner` rows of B.
-pub(crate) fn tile_reuse(p: &Pattern<'_>, inner: usize, tile: u64) -> Result<TileReuse> {
+/// Queues the count of distinct columns in sampled blocks of rows.
+///
+/// # Safety
+/// `counts` is the address of `OF_SIMILARITY` numbers that outlive the kernel.
+unsafe fn launch_similarity(p: &Pattern<'_>, counts: u64) -> Result<()> {
     let device = p.device();
-    let mut counts = DeviceBuffer::<u64>::queued(device, 2, "tile reuse")?;
-    counts.fill(0, device.stream())?;
+    let request = similarity_request(p.index_type, p.offset_type);
+    let kernel = device.module(&request)?.kernel(c"row_similarity")?;
+    let rows = p.rows as u64;
+    let samples = SAMPLES.min(rows);
+    let (offsets, indices) = (p.offsets, p.indices);
+    let arguments = Similarity { offsets, indices, counts, rows, samples };
+    let grid = (samples.div_ceil(u64::from(SAMPLE_BLOCK)), 4);
+    // SAFETY: as in `launch_lengths`.
+    unsafe { kernel.launch(device.stream(), grid, SAMPLE_BLOCK, &arguments) }
+}
+
+/// Queues the count of segments into which tiles of `tile` rows of B divide sampled rows.
+///
+/// # Safety
+/// `counts` is the address of `OF_TILE` numbers that outlive the kernel.
+unsafe fn launch_reuse(p: &Pattern<'_>, tile: u64, counts: u64) -> Result<()> {
+    let device = p.device();
     let request = reuse_request(p.index_type, p.offset_type);
     let kernel = device.module(&request)?.kernel(c"tile_reuse")?;
-    let samples = REUSE_SAMPLES.min(p.rows as u64);
-    let (tile, rows) = (tile.max(1), p.rows as u64);
-    let counted = counts.address();
-    let (offsets, indices) = (p.offsets, p.indices);
-    let arguments = Reuse { offsets, indices, counts: counted, rows, samples, tile };
+    let rows = p.rows as u64;
+    let samples = REUSE_SAMPLES.min(rows);
+    let (offsets, indices, tile) = (p.offsets, p.indices, tile.max(1));
+    let arguments = Reuse { offsets, indices, counts, rows, samples, tile };
     let grid = ((samples * 32).div_ceil(u64::from(BLOCK)), 1);
-    // SAFETY: the buffers outlive the read below.
-    unsafe { kernel.launch(device.stream(), grid, BLOCK, &arguments)? };
-    let mut found = [0; 2];
-    counts.read(&mut found)?;
-    let per_segment = found[0] as f64 / found[1].max(1) as f64;
-    Ok(TileReuse { per_segment, tiles: (inner as u64).div_ceil(tile) })
+    // SAFETY: as in `launch_lengths`.
+    unsafe { kernel.launch(device.stream(), grid, BLOCK, &arguments) }
 }

@@ -1,13 +1,16 @@
 //! The pattern of op(A) on a device, of any index types, with facts that are computed on first use.
 
 use std::cell::OnceCell;
+use std::sync::Arc;
 
 use gustav_core::buffer::try_vec;
 use gustav_core::{Index, IndexType, Result};
 use gustav_plan::{RowLengths, RowOrder, RowSimilarity, TileReuse};
 
-use super::lengths;
+use super::lengths::{self, Wanted};
 use crate::device::{Device, DeviceBuffer};
+use crate::matrix::transpose::TransposedPattern;
+use crate::matrix::{DevicePattern, Learnt};
 
 /// Row offsets and column indices of op(A).
 pub(crate) struct Pattern<'a> {
@@ -22,16 +25,27 @@ pub(crate) struct Pattern<'a> {
     pub nnz: usize,
     read: Box<dyn Fn() -> Result<Vec<u64>> + 'a>,
     host: OnceCell<Vec<u64>>,
-    lengths: OnceCell<RowLengths>,
-    similarity: OnceCell<RowSimilarity>,
+    learnt: Arc<Learnt>,
     order: Option<&'a RowOrder>,
 }
 
 impl<'a> Pattern<'a> {
-    /// The pattern of these arrays, for reads on the device's stream.
-    pub(crate) fn new<I: Index, O: Index>(
+    /// That of A, for reads on the device's stream.
+    pub(crate) fn new<I: Index, O: Index>(pattern: &'a DevicePattern<I, O>) -> Result<Self> {
+        Self::of(pattern.offsets(), pattern.indices(), pattern.learnt())
+    }
+
+    /// That of Aᵀ, for reads on the device's stream.
+    pub(crate) fn transposed<I: Index, O: Index>(
+        pattern: &'a TransposedPattern<I, O>,
+    ) -> Result<Self> {
+        Self::of(&pattern.offsets, &pattern.indices, &pattern.learnt)
+    }
+
+    fn of<I: Index, O: Index>(
         offsets: &'a DeviceBuffer<O>,
         indices: &'a DeviceBuffer<I>,
+        learnt: &Arc<Learnt>,
     ) -> Result<Self> {
         let read = move || {
             let found = offsets.to_host()?;
@@ -51,8 +65,7 @@ impl<'a> Pattern<'a> {
             nnz: indices.len(),
             read: Box::new(read),
             host: OnceCell::new(),
-            lengths: OnceCell::new(),
-            similarity: OnceCell::new(),
+            learnt: learnt.clone(),
             order: None,
         })
     }
@@ -81,26 +94,104 @@ impl<'a> Pattern<'a> {
         Ok(self.host.get().map_or(&[], Vec::as_slice))
     }
 
-    /// Row lengths, counted in the first call.
+    /// Counts what is not known yet of the row lengths, of what neighbouring rows share, and of how tiles of so many
+    /// rows of B divide the rows. All of it takes one wait, where the getters below take one each.
+    pub(crate) fn count(&self, tiles: &[u64]) -> Result<()> {
+        let unknown = |tile: &u64| self.learnt.per_segment(*tile).is_none();
+        let mut tiles: Vec<u64> = tiles.iter().copied().filter(unknown).collect();
+        tiles.sort_unstable();
+        tiles.dedup();
+        self.learn(Wanted {
+            lengths: self.learnt.lengths.get().is_none(),
+            similarity: self.learnt.similarity.get().is_none(),
+            tiles: &tiles,
+        })
+    }
+
+    fn learn(&self, wanted: Wanted<'_>) -> Result<()> {
+        if !wanted.lengths && !wanted.similarity && wanted.tiles.is_empty() {
+            return Ok(());
+        }
+        let counted = lengths::count(self, wanted)?;
+        // If another thread was faster, its equal result stays.
+        if let Some(lengths) = counted.lengths {
+            self.learnt.lengths.get_or_init(|| lengths);
+        }
+        if let Some(similarity) = counted.similarity {
+            self.learnt.similarity.get_or_init(|| similarity);
+        }
+        self.learnt.keep_per_segment(wanted.tiles, &counted.per_segment);
+        Ok(())
+    }
+
+    /// Row lengths, counted in the first call for the pattern.
     pub(crate) fn lengths(&self) -> Result<&RowLengths> {
-        if let Some(found) = self.lengths.get() {
-            return Ok(found);
+        if self.learnt.lengths.get().is_none() {
+            self.learn(Wanted { lengths: true, ..Wanted::default() })?;
         }
-        let found = lengths::row_lengths(self)?;
-        Ok(self.lengths.get_or_init(|| found))
+        Ok(self.learnt.lengths.get().expect("lengths were counted"))
     }
 
-    /// How tiles of `tile` of the `inner` rows of B would divide the rows, sampled.
+    /// How tiles of `tile` of the `inner` rows of B would divide the rows, sampled in the first call for the pattern.
     pub(crate) fn tile_reuse(&self, inner: usize, tile: u64) -> Result<TileReuse> {
-        lengths::tile_reuse(self, inner, tile)
+        let tile = tile.max(1);
+        if self.learnt.per_segment(tile).is_none() {
+            self.learn(Wanted { tiles: &[tile], ..Wanted::default() })?;
+        }
+        let per_segment = self.learnt.per_segment(tile).expect("segments were counted");
+        Ok(TileReuse { per_segment, tiles: (inner as u64).div_ceil(tile) })
     }
 
-    /// How many columns neighbouring rows share, sampled in the first call.
+    /// How many columns neighbouring rows share, sampled in the first call for the pattern.
     pub(crate) fn similarity(&self) -> Result<RowSimilarity> {
-        if let Some(found) = self.similarity.get() {
-            return Ok(*found);
+        if self.learnt.similarity.get().is_none() {
+            self.learn(Wanted { similarity: true, ..Wanted::default() })?;
         }
-        let found = lengths::row_similarity(self)?;
-        Ok(*self.similarity.get_or_init(|| found))
+        Ok(*self.learnt.similarity.get().expect("blocks were counted"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use gustav_core::Csr;
+    use gustav_plan::cost::{Facts, HostFacts};
+
+    use super::*;
+    use crate::matrix::DeviceCsr;
+
+    #[test]
+    #[ignore = "needs a CUDA device"]
+    fn facts_are_those_of_the_host_and_are_counted_once_for_a_pattern() {
+        let device = Device::cuda(0).expect("a CUDA device");
+        // Rows of 0 to 12 nonzeros, two of which follow each other with the same columns.
+        let columns = |row: usize| (0..row % 13).map(move |k| (row / 2 * 7 + k * 31) % 5000);
+        let (mut offsets, mut indices) = (vec![0u32], Vec::new());
+        for row in 0..900 {
+            let mut of_row: Vec<_> = columns(row).map(|column| column as u32).collect();
+            of_row.sort_unstable();
+            indices.extend(of_row);
+            offsets.push(indices.len() as u32);
+        }
+        let values = vec![1.0; indices.len()];
+        let a = Csr::<f32>::new(900, 5000, offsets, indices, values).expect("a matrix");
+        let on = DeviceCsr::upload(&device, &a.view()).expect("A");
+        let host = HostFacts::new(a.pattern().view());
+
+        let first = Pattern::new(on.pattern()).expect("a pattern");
+        first.count(&[1, 64, 64, 5000]).expect("facts");
+        let lengths = first.lengths().expect("lengths");
+        assert_eq!(format!("{lengths:?}"), format!("{:?}", host.lengths().expect("lengths")));
+        let similarity = host.similarity().expect("similarity");
+        assert_eq!(first.similarity().expect("similarity").distinct, similarity.distinct);
+        for tile in [1, 64, 500, 5000] {
+            let found = first.tile_reuse(5000, tile).expect("reuse");
+            assert_eq!(found, host.tile_reuse(5000, tile).expect("reuse"), "{tile}");
+        }
+
+        let second = Pattern::new(on.pattern()).expect("a pattern");
+        assert!(std::ptr::eq(lengths, second.lengths().expect("lengths")));
+        let forgotten = on.pattern().forgotten();
+        let third = Pattern::new(&forgotten).expect("a pattern");
+        assert!(!std::ptr::eq(lengths, third.lengths().expect("lengths")));
     }
 }

@@ -118,7 +118,7 @@ mod tests {
         let a = Csr::<f32>::new(rows, 100, offsets.to_vec(), indices.to_vec(), vec![1.0; nnz])
             .expect("a matrix");
         let a = DeviceCsr::upload(device, &a.view()).expect("A");
-        let pattern = Pattern::new(a.offsets(), a.indices()).expect("a pattern");
+        let pattern = Pattern::new(a.pattern()).expect("a pattern");
         let made =
             RowBlocks::new(&pattern, &a.pattern().spmm(1).problem, height, chunk).expect("blocks");
         let counts = made.counts.to_host().expect("counts");

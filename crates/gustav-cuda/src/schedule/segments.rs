@@ -224,7 +224,7 @@ pub(super) mod tests {
         let a = Csr::<f32>::new(rows, 1, offsets.to_vec(), vec![0u32; nnz], vec![1.0; nnz])
             .expect("a matrix");
         let a = DeviceCsr::upload(device, &a.view()).expect("A");
-        let pattern = Pattern::new(a.offsets(), a.indices()).expect("a pattern");
+        let pattern = Pattern::new(a.pattern()).expect("a pattern");
         let s = Segments::new(&pattern, &a.pattern().spmm(1).problem, listing, target)
             .expect("segments");
         check_list(&s, offsets, listing.longest, target);

@@ -142,7 +142,7 @@ mod tests {
         let a = Csr::<f32>::new(301, 200, offsets.clone(), indices.clone(), vec![1.0; nnz])
             .expect("a matrix");
         let a = DeviceCsr::upload(&device, &a.view()).expect("A");
-        let pattern = Pattern::new(a.offsets(), a.indices()).expect("a pattern");
+        let pattern = Pattern::new(a.pattern()).expect("a pattern");
         for (rows, columns) in [(64, 64), (128, 64), (32, 256)] {
             let problem = a.pattern().sddmm(1).problem;
             let made = TileNonzeros::new(&pattern, &problem, rows, columns).expect("lists");

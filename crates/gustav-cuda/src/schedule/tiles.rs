@@ -200,8 +200,7 @@ mod tests {
             .into_iter()
             .flat_map(|tile| cuttings.map(|cutting| (tile, cutting)))
         {
-            let pattern = crate::schedule::pattern::Pattern::new(a.offsets(), a.indices())
-                .expect("a pattern");
+            let pattern = crate::schedule::pattern::Pattern::new(a.pattern()).expect("a pattern");
             let segments =
                 cutting.list(&pattern, &a.pattern().spmm(1).problem, tile).expect("segments");
             let s = &segments.segments;

@@ -69,7 +69,7 @@ impl<T: Scalar> SddmmPlan<T> {
         let named = catalog::named(&problem, options.chooser, configured)?;
         catalog::check(super::catalog(), &problem, named.unwrap_or(Algorithm::NonzeroSplit))?;
         pattern.join(&device)?;
-        let facts = Pattern::new(pattern.offsets(), pattern.indices())?;
+        let facts = Pattern::new(pattern)?;
         let (config, reason) = match (options.config, named) {
             (Some(config), _) => (config, "configured by the caller".into()),
             (None, Some(algorithm)) => Config::choose(algorithm, &facts, &problem)?,

@@ -121,7 +121,7 @@ impl<T: Scalar> SoftmaxPlan<T> {
         };
         pattern.join(&device)?;
         let Config::Segmented(segments) = config;
-        let schedule = Pattern::new(pattern.offsets(), pattern.indices())?;
+        let schedule = Pattern::new(pattern)?;
         let mut method = Prepared::new(&schedule, &problem, segments)?;
         method.compile(&device, false)?;
         let order = PlanOrder::new(&device, problem.calls)?;

@@ -62,9 +62,15 @@ fn fastest(
 ) -> Result<(Config, String)> {
     let device = pattern.device();
     let (profile, shared) = (device.planner_profile(), device.profile().shared_bytes_per_cta);
+    let configs: Vec<_> = tunings.iter().map(|tuning| config(problem, tuning)).collect();
+    let tiles = configs.iter().filter_map(|config| match config {
+        Config::BStationary(c) => c.rows(problem, shared).ok(),
+        _ => None,
+    });
+    pattern.count(&tiles.collect::<Vec<_>>())?;
     let similarity = pattern.similarity()?;
     let model = Model { problem, facts: pattern, similarity, profile: &profile, shared };
-    let (config, predicted, next) = model.fastest(tunings)?;
+    let (config, predicted, next) = model.fastest(configs)?;
     let (mean, most) = (pattern.lengths()?.mean(), pattern.lengths()?.max());
     let rows = format!("rows of {mean:.1} nonzeros on average, {most} at most");
     let next = next.as_ref().map(|(other, time)| (*other, time));
@@ -77,12 +83,11 @@ type Fastest = (Config, Predicted, Option<(Algorithm, Predicted)>);
 impl Model<'_> {
     /// # Errors
     /// As [`fastest`].
-    fn fastest(&self, tunings: Vec<Tuning>) -> Result<Fastest> {
+    fn fastest(&self, configs: Vec<Config>) -> Result<Fastest> {
         let parameters = Parameters::of_gpus().of_spmm(self.problem.columns);
         let bytes = self.problem.dtype.bytes();
         let (mut predicted, mut refused) = (Vec::new(), None);
-        for tuning in tunings {
-            let config = config(self.problem, &tuning);
+        for config in configs {
             match self.bounds(&config) {
                 Ok(Some(bounds)) => predicted.push((config, bounds.predict(&parameters, bytes))),
                 Ok(None) => {}
@@ -246,7 +251,8 @@ mod tests {
                 shared,
             };
             for tunings in [candidates, ordered] {
-                let (config, time, _) = model.fastest(tunings).expect("a configuration");
+                let configs = tunings.iter().map(|tuning| config(&problem, tuning)).collect();
+                let (config, time, _) = model.fastest(configs).expect("a configuration");
                 assert!(time.us.is_finite() && time.us >= 0.0, "{problem}: {time:?}");
                 let found = match config {
                     Config::RowBlock(c) => c.check(&problem),

@@ -266,7 +266,7 @@ mod tests {
             let nnz = items.len() - rows;
             let host = Csr::<f32>::new(rows, 1, offsets, vec![0u32; nnz], vec![1.0; nnz]);
             let a = DeviceCsr::upload(&device, &host.expect("A").view()).expect("A");
-            let pattern = Pattern::new(a.offsets(), a.indices()).expect("a pattern");
+            let pattern = Pattern::new(a.pattern()).expect("a pattern");
             let problem = a.pattern().spmv().problem.calls(100);
             for (items_of, threads) in [(4, 32), (8, 64), (16, 256)] {
                 let config = Config { items: items_of, threads, resident: 1024 };

@@ -239,7 +239,7 @@ mod tests {
             let (rows, nnz) = (offsets.len() - 1, offsets[offsets.len() - 1] as usize);
             let host = Csr::<f32>::new(rows, 1, offsets.clone(), vec![0u32; nnz], vec![1.0; nnz]);
             let a = DeviceCsr::upload(&device, &host.expect("A").view()).expect("A");
-            let pattern = Pattern::new(a.offsets(), a.indices()).expect("a pattern");
+            let pattern = Pattern::new(a.pattern()).expect("a pattern");
             for (longest, part) in [(1, 1), (5, 7), (63, 256), (900, 64)] {
                 let config = InOrder { lanes: 4, loads_in_flight: 4, threads: 64, longest, part };
                 let made =
