@@ -323,10 +323,10 @@ fn rows_of_csv(name: &str) -> Vec<HashMap<String, String>> {
     lines.map(|line| names.iter().cloned().zip(line).collect()).collect()
 }
 
-/// All records of products over ranks.
-fn rank_records() -> RankRecords {
+/// Records of products over ranks, of these files.
+fn rank_records(names: &[&str]) -> RankRecords {
     let mut records = RankRecords::default();
-    for name in ["mpi-speed.csv", "mpi-volumes.csv"] {
+    for name in names {
         records.extend(read_ranks(&root().join("bench/records").join(name)).unwrap());
     }
     records
@@ -430,9 +430,12 @@ fn table_1_of_the_paper_is_that_of_the_record() {
 
 #[test]
 fn the_tables_of_ranks_are_those_of_the_records() {
-    let records = rank_records();
-    let tables =
-        [("mpi-speed", ranks_beside_petsc(&records)), ("mpi-volumes", ranks_counted(&records))];
+    let of = |file| rank_records(&[file]);
+    let tables = [
+        ("mpi-speed", ranks_beside_petsc(&of("mpi-speed.csv"))),
+        ("mpi-speed-avx2", ranks_beside_petsc(&of("mpi-speed-avx2.csv"))),
+        ("mpi-volumes", ranks_counted(&of("mpi-volumes.csv"))),
+    ];
     check_tables("docs/mpi.md", &tables);
 }
 
@@ -455,7 +458,11 @@ fn check_tables(document: &str, tables: &[(&str, String)]) {
 
 #[test]
 fn the_picture_of_ranks_is_that_of_the_records() {
-    check_picture("docs/ranks.svg", "docs/mpi.md", &picture_of_ranks(&rank_records()).unwrap());
+    check_picture(
+        "docs/ranks.svg",
+        "docs/mpi.md",
+        &picture_of_ranks(&rank_records(&["mpi-speed.csv", "mpi-volumes.csv"])).unwrap(),
+    );
 }
 
 #[test]
@@ -487,7 +494,11 @@ fn the_records_fill_every_figure_of_a_report() {
     for name in ["choice/regrets.csv", "choice/regrets-cpu.csv"] {
         regrets.extend(read_regrets(&folder.join(name)).unwrap());
     }
-    let mut beside = Beside { ranks: rank_records(), regrets, ..Beside::default() };
+    let mut beside = Beside {
+        ranks: rank_records(&["mpi-speed.csv", "mpi-volumes.csv"]),
+        regrets,
+        ..Beside::default()
+    };
     for entry in fs::read_dir(&folder).unwrap() {
         let path = entry.unwrap().path();
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
