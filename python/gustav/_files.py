@@ -73,7 +73,8 @@ def read(path: str | os.PathLike[str], dtype: Any = None) -> Any:
     indptr, indices, data = map(_families.of_block, blocks)
     try:
         from ._scipy import csr_array
-    except ModuleNotFoundError:
+    # There is no SciPy, or it is too old.
+    except ImportError:
         return _operands.Csr(indptr, indices, data, shape)
     return csr_array((data, indices, indptr), shape=shape, copy=False)
 

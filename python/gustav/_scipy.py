@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 import scipy.sparse as sp
+from scipy import __version__ as _version
 from scipy.sparse import _compressed
 
 from . import _products
@@ -16,6 +17,11 @@ from . import _products
 _BASE: Any = _compressed._cs_matrix
 # Its methods that multiply, by the kind of the other operand.
 _METHODS = ("_matmul_vector", "_matmul_multivector", "_matmul_sparse")
+if not all(hasattr(_BASE, method) for method in _METHODS):
+    raise ImportError(
+        f"SciPy {_version} is too old: gustav's arrays replace the products of SciPy 1.14 and newer; "
+        "`pip install 'scipy>=1.14'`, or give gustav's functions SciPy's own arrays"
+    )
 
 
 def _dense(a: Any, b: Any) -> Any:

@@ -1,10 +1,13 @@
 """SciPy's classes whose products are gustav's, and SciPy itself within a block."""
 
+import subprocess
+import sys
 import threading
 
 import gustav
 import numpy as np
 import pytest
+import scipy
 import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
@@ -125,3 +128,20 @@ def test_patches_nest_and_are_undone(counted):
     assert sp.csr_array._matmul_multivector is before
     A @ B
     assert counted == ["spmm"] * 3
+
+
+def test_a_scipy_that_is_too_old_is_named():
+    code = """
+import numpy as np
+import scipy.sparse as sp
+from scipy.sparse import _compressed
+for base in _compressed._cs_matrix.__mro__:
+    if "_matmul_vector" in vars(base):
+        del base._matmul_vector
+import gustav
+print(gustav.spmm(sp.csr_array([[2.0]]), np.full((1, 1), 3.0)).tolist())
+gustav.csr_array
+"""
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
+    assert ended.stdout == "[[6.0]]\n", ended.stderr
+    assert f"ImportError: SciPy {scipy.__version__} is too old" in ended.stderr, ended.stderr
