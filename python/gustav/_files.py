@@ -51,7 +51,7 @@ def read(path: str | os.PathLike[str], dtype: Any = None) -> Any:
     Returns
     -------
     csr_array or Csr
-        A :class:`gustav.csr_array` where SciPy is installed, else a :class:`gustav.Csr`.
+        A :class:`gustav.csr_array` where SciPy 1.14 or newer is installed, else a :class:`gustav.Csr`.
 
     Raises
     ------
@@ -73,8 +73,7 @@ def read(path: str | os.PathLike[str], dtype: Any = None) -> Any:
     indptr, indices, data = map(_families.of_block, blocks)
     try:
         from ._scipy import csr_array
-    # There is no SciPy, or it is too old.
-    except ImportError:
+    except ModuleNotFoundError:
         return _operands.Csr(indptr, indices, data, shape)
     return csr_array((data, indices, indptr), shape=shape, copy=False)
 

@@ -18,7 +18,8 @@ _BASE: Any = _compressed._cs_matrix
 # Its methods that multiply, by the kind of the other operand.
 _METHODS = ("_matmul_vector", "_matmul_multivector", "_matmul_sparse")
 if not all(hasattr(_BASE, method) for method in _METHODS):
-    raise ImportError(
+    # As if there were none: files are then read into gustav's own class.
+    raise ModuleNotFoundError(
         f"SciPy {_version} is too old: gustav's arrays replace the products of SciPy 1.14 and newer; "
         "`pip install 'scipy>=1.14'`, or give gustav's functions SciPy's own arrays"
     )

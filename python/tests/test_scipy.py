@@ -144,4 +144,4 @@ gustav.csr_array
 """
     ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=120)
     assert ended.stdout == "[[6.0]]\n", ended.stderr
-    assert f"ImportError: SciPy {scipy.__version__} is too old" in ended.stderr, ended.stderr
+    assert f"ModuleNotFoundError: SciPy {scipy.__version__} is too old" in ended.stderr, ended.stderr

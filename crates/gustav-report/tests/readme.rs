@@ -323,6 +323,9 @@ fn rows_of_csv(name: &str) -> Vec<HashMap<String, String>> {
     lines.map(|line| names.iter().cloned().zip(line).collect()).collect()
 }
 
+// Records of products over ranks that the report shows.
+const RANKS: [&str; 2] = ["mpi-speed.csv", "mpi-volumes.csv"];
+
 /// Records of products over ranks, of these files.
 fn rank_records(names: &[&str]) -> RankRecords {
     let mut records = RankRecords::default();
@@ -461,7 +464,7 @@ fn the_picture_of_ranks_is_that_of_the_records() {
     check_picture(
         "docs/ranks.svg",
         "docs/mpi.md",
-        &picture_of_ranks(&rank_records(&["mpi-speed.csv", "mpi-volumes.csv"])).unwrap(),
+        &picture_of_ranks(&rank_records(&RANKS)).unwrap(),
     );
 }
 
@@ -494,11 +497,7 @@ fn the_records_fill_every_figure_of_a_report() {
     for name in ["choice/regrets.csv", "choice/regrets-cpu.csv"] {
         regrets.extend(read_regrets(&folder.join(name)).unwrap());
     }
-    let mut beside = Beside {
-        ranks: rank_records(&["mpi-speed.csv", "mpi-volumes.csv"]),
-        regrets,
-        ..Beside::default()
-    };
+    let mut beside = Beside { ranks: rank_records(&RANKS), regrets, ..Beside::default() };
     for entry in fs::read_dir(&folder).unwrap() {
         let path = entry.unwrap().path();
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();

@@ -210,7 +210,7 @@ def _of_numpy() -> Any:
     """A matrix of the family that ranks get which have given none."""
     try:
         from .._scipy import csr_array
-    except ImportError:
+    except ModuleNotFoundError:
         return ()
     return csr_array((0, 0))
 

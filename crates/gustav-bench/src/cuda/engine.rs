@@ -7,7 +7,7 @@ use gustav_plan::predictor::Candidate;
 use gustav_plan::{Algorithm, Chooser};
 use gustav_report::{CUBLAS, CUSPARSE, Layouts, quantile};
 
-use super::planning::planning_ms;
+use super::planning::{needs_more, planning_ms};
 use super::resident::{Output, Set};
 use super::rotating::{Rotating, Series};
 use super::{Resident, Started, configuration};
@@ -17,10 +17,6 @@ use crate::value::Value;
 
 // Executions of which the time of converting values is the median.
 const CONVERSIONS: usize = 15;
-// Plans of the vendor's whose first execution is timed, and the milliseconds after which fewer are enough.
-const PLANS: usize = 9;
-const FEWEST_PLANS: usize = 3;
-const PLANS_MS: f64 = 30.0;
 // The number of calls for which plans are made; 1 for `once`, and for `predictor` so many that any order pays.
 const CALLS: u64 = 1000;
 const MANY: u64 = 1_000_000_000;
@@ -99,7 +95,7 @@ impl<'a, T: Value> CudaEngine<'a, T> {
         let mut engine = Self::prepare(gpu, on, task, Wish::Vendor(place), CALLS, versions)?;
         // It preprocesses in its first execution.
         let mut firsts = Vec::new();
-        while more_plans(&firsts) {
+        while needs_more(&firsts) {
             let pattern = on.sets[0].a.pattern();
             engine.plans[0] = plan(gpu, on, pattern, &engine.task, Wish::Vendor(place), CALLS)?;
             engine.wait()?;
@@ -233,11 +229,6 @@ fn searched(name: &str) -> Result<(&str, Search)> {
         }
     };
     Ok((candidate, search))
-}
-
-/// Whether the time of first executions needs another sample.
-fn more_plans(ms: &[f64]) -> bool {
-    ms.len() < FEWEST_PLANS || ms.len() < PLANS && ms.iter().sum::<f64>() < PLANS_MS
 }
 
 fn plan<T: Value>(

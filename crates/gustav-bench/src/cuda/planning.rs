@@ -6,12 +6,17 @@ use gustav_report::quantile;
 
 use super::Started;
 
-// Plans of which the planning time is the median, fewer once they have taken `MOST_MS`.
+// Samples of which a time is the median, fewer once they have taken `MOST_MS`.
 const MOST: usize = 9;
 const FEWEST: usize = 3;
 const MOST_MS: f64 = 30.0;
 
-/// Median milliseconds of making a plan for `pattern` and of what it queues, when nothing is known of the pattern yet.
+/// Whether a median needs more samples than these, in milliseconds.
+pub(super) fn needs_more(ms: &[f64]) -> bool {
+    ms.len() < FEWEST || ms.len() < MOST && ms.iter().sum::<f64>() < MOST_MS
+}
+
+/// Median milliseconds of making a plan for `pattern` and of what it queues, without facts that other plans counted.
 /// Kernels are compiled once per machine, in a plan that does not count; nor does dropping one.
 ///
 /// # Errors
@@ -23,11 +28,11 @@ pub(super) fn planning_ms<P>(
 ) -> Result<Option<f64>> {
     drop(plan(pattern)?);
     let mut times = Vec::new();
-    while times.len() < FEWEST || times.len() < MOST && times.iter().sum::<f64>() < MOST_MS {
-        let forgotten = pattern.forgotten();
+    while needs_more(&times) {
+        let without = pattern.without_facts();
         gpu.device.stream().synchronize()?;
         let (ms, made) = crate::engine::timed(|| {
-            let made = plan(&forgotten)?;
+            let made = plan(&without)?;
             gpu.device.stream().synchronize()?;
             Ok::<_, Error>(made)
         });

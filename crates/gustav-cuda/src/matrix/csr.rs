@@ -99,6 +99,11 @@ impl<T: Scalar, I: Index, O: Index> DeviceCsr<T, I, O> {
         self.pattern.device()
     }
 
+    /// As [`DevicePattern::forget_order`].
+    pub(crate) fn forget_order(&mut self) -> bool {
+        self.pattern.forget_order()
+    }
+
     /// Row offsets.
     pub fn offsets(&self) -> &DeviceBuffer<O> {
         self.pattern.offsets()

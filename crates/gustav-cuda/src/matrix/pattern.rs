@@ -7,7 +7,7 @@ use gustav_core::{
     Result, SddmmRequest, SoftmaxRequest, SpgemmRequest, SpmmRequest, SpmvRequest,
 };
 
-use super::learnt::Learnt;
+use super::facts::PatternFacts;
 use super::transpose::TransposedPattern;
 use super::validate;
 use crate::device::memory::Memory;
@@ -32,7 +32,7 @@ struct Shared<I, O> {
     indices: DeviceBuffer<I>,
     /// Computed when a plan first needs it; holds no reference to this pattern.
     transposed: OnceLock<Arc<TransposedPattern<I, O>>>,
-    learnt: Arc<Learnt>,
+    facts: PatternFacts,
 }
 
 impl<I: Index, O: Index> DevicePattern<I, O> {
@@ -90,8 +90,8 @@ impl<I: Index, O: Index> DevicePattern<I, O> {
         offsets: DeviceBuffer<O>,
         indices: DeviceBuffer<I>,
     ) -> Self {
-        let (transposed, learnt) = Default::default();
-        let shared = Shared { id, nrows, ncols, offsets, indices, transposed, learnt };
+        let (transposed, facts) = Default::default();
+        let shared = Shared { id, nrows, ncols, offsets, indices, transposed, facts };
         DevicePattern { shared: Arc::new(shared) }
     }
 
@@ -201,13 +201,14 @@ impl<I: Index, O: Index> DevicePattern<I, O> {
         Ok(self.shared.transposed.get_or_init(|| made).clone())
     }
 
-    /// What plans counted of the pattern.
-    pub(crate) fn learnt(&self) -> &Arc<Learnt> {
-        &self.shared.learnt
+    /// The facts that plans counted.
+    pub(crate) fn facts(&self) -> &PatternFacts {
+        &self.shared.facts
     }
 
-    /// The same arrays as another pattern, of which nothing is learnt yet: for measuring what the first plan takes.
-    pub fn forgotten(&self) -> Self {
+    /// A pattern with the same arrays and another identity, without the facts and the transpose that plans left with this
+    /// one: for measuring what a first plan takes.
+    pub fn without_facts(&self) -> Self {
         let (offsets, indices) = (self.offsets(), self.indices());
         // SAFETY: nobody writes the arrays of a pattern.
         let (offsets, indices) =
@@ -215,10 +216,16 @@ impl<I: Index, O: Index> DevicePattern<I, O> {
         Self::of(PatternId::fresh(), self.nrows(), self.ncols(), offsets, indices)
     }
 
-    /// Whether nothing else refers to the arrays: no matrix, plan or graph.
-    pub(crate) fn is_alone(&self) -> bool {
-        let Shared { offsets, indices, .. } = &*self.shared;
-        Arc::strong_count(&self.shared) == 1 && offsets.is_alone() && indices.is_alone()
+    /// Forgets the transpose and the facts, because the entries of rows are about to get another order. Returns whether
+    /// that is possible: nothing else refers to the arrays, no matrix, plan or graph.
+    pub(crate) fn forget_order(&mut self) -> bool {
+        match Arc::get_mut(&mut self.shared) {
+            Some(own) if own.offsets.is_alone() && own.indices.is_alone() => {
+                (own.transposed, own.facts) = Default::default();
+                true
+            }
+            _ => false,
+        }
     }
 
     /// Whether the arrays are freed with the pattern.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use gustav_core::{Index, IndexType, Result, Scalar};
 
 use super::gather::Gather;
-use super::{DevicePattern, Learnt};
+use super::{DevicePattern, PatternFacts};
 use crate::device::memory::Memory;
 use crate::device::order::{Access, Uses};
 use crate::device::{Device, DeviceBuffer, Stream};
@@ -34,8 +34,8 @@ pub(crate) struct TransposedPattern<I, O> {
     pub offsets: DeviceBuffer<O>,
     pub indices: DeviceBuffer<I>,
     source: DeviceBuffer<O>,
-    /// What plans counted of it.
-    pub learnt: Arc<Learnt>,
+    /// The facts that plans counted.
+    pub facts: PatternFacts,
 }
 
 parameter_block! {
@@ -79,7 +79,7 @@ impl<I: Index, O: Index> TransposedPattern<I, O> {
             offsets: DeviceBuffer::queued(device, starts, "row offsets of the transpose")?,
             indices: DeviceBuffer::queued(device, a.nnz(), "column indices of the transpose")?,
             source: DeviceBuffer::queued(device, a.nnz(), "positions of the transpose")?,
-            learnt: Arc::default(),
+            facts: PatternFacts::default(),
         };
         a.join(device)?;
         made.sort(device, a)?;

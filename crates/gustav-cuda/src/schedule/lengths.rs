@@ -90,7 +90,7 @@ pub(crate) fn reuse_request(index: IndexType, offset: IndexType) -> Request {
 pub(super) struct Wanted<'a> {
     /// The rows of each length.
     pub lengths: bool,
-    /// What neighbouring rows share.
+    /// The columns that neighbouring rows have in common.
     pub similarity: bool,
     /// How tiles of so many rows of B divide the rows.
     pub tiles: &'a [u64],
@@ -113,7 +113,7 @@ const OF_TILE: usize = 2;
 /// Counts what is wanted of `p`. The host waits once, whatever is wanted.
 ///
 /// # Errors
-/// [`Error::OutOfMemory`], [`Error::Device`], those of compiling kernels.
+/// [`gustav_core::Error::OutOfMemory`], [`gustav_core::Error::Device`], those of compiling kernels.
 pub(super) fn count(p: &Pattern<'_>, wanted: Wanted<'_>) -> Result<Counted> {
     let device = p.device();
     let of_lengths = if wanted.lengths { COUNTS } else { 0 };

@@ -1,7 +1,6 @@
 //! The pattern of op(A) on a device, of any index types, with facts that are computed on first use.
 
 use std::cell::OnceCell;
-use std::sync::Arc;
 
 use gustav_core::buffer::try_vec;
 use gustav_core::{Index, IndexType, Result};
@@ -10,7 +9,7 @@ use gustav_plan::{RowLengths, RowOrder, RowSimilarity, TileReuse};
 use super::lengths::{self, Wanted};
 use crate::device::{Device, DeviceBuffer};
 use crate::matrix::transpose::TransposedPattern;
-use crate::matrix::{DevicePattern, Learnt};
+use crate::matrix::{DevicePattern, PatternFacts};
 
 /// Row offsets and column indices of op(A).
 pub(crate) struct Pattern<'a> {
@@ -25,27 +24,27 @@ pub(crate) struct Pattern<'a> {
     pub nnz: usize,
     read: Box<dyn Fn() -> Result<Vec<u64>> + 'a>,
     host: OnceCell<Vec<u64>>,
-    learnt: Arc<Learnt>,
+    facts: &'a PatternFacts,
     order: Option<&'a RowOrder>,
 }
 
 impl<'a> Pattern<'a> {
     /// That of A, for reads on the device's stream.
     pub(crate) fn new<I: Index, O: Index>(pattern: &'a DevicePattern<I, O>) -> Result<Self> {
-        Self::of(pattern.offsets(), pattern.indices(), pattern.learnt())
+        Self::of(pattern.offsets(), pattern.indices(), pattern.facts())
     }
 
     /// That of Aᵀ, for reads on the device's stream.
     pub(crate) fn transposed<I: Index, O: Index>(
         pattern: &'a TransposedPattern<I, O>,
     ) -> Result<Self> {
-        Self::of(&pattern.offsets, &pattern.indices, &pattern.learnt)
+        Self::of(&pattern.offsets, &pattern.indices, &pattern.facts)
     }
 
     fn of<I: Index, O: Index>(
         offsets: &'a DeviceBuffer<O>,
         indices: &'a DeviceBuffer<I>,
-        learnt: &Arc<Learnt>,
+        facts: &'a PatternFacts,
     ) -> Result<Self> {
         let read = move || {
             let found = offsets.to_host()?;
@@ -65,7 +64,7 @@ impl<'a> Pattern<'a> {
             nnz: indices.len(),
             read: Box::new(read),
             host: OnceCell::new(),
-            learnt: learnt.clone(),
+            facts,
             order: None,
         })
     }
@@ -94,60 +93,60 @@ impl<'a> Pattern<'a> {
         Ok(self.host.get().map_or(&[], Vec::as_slice))
     }
 
-    /// Counts what is not known yet of the row lengths, of what neighbouring rows share, and of how tiles of so many
-    /// rows of B divide the rows. All of it takes one wait, where the getters below take one each.
+    /// Counts those facts that are not known yet: row lengths, row similarity, and how tiles of so many rows of B divide
+    /// the rows. All of it takes one wait, where the getters below take one each.
     pub(crate) fn count(&self, tiles: &[u64]) -> Result<()> {
-        let unknown = |tile: &u64| self.learnt.per_segment(*tile).is_none();
+        let unknown = |tile: &u64| self.facts.per_segment(*tile).is_none();
         let mut tiles: Vec<u64> = tiles.iter().copied().filter(unknown).collect();
         tiles.sort_unstable();
         tiles.dedup();
-        self.learn(Wanted {
-            lengths: self.learnt.lengths.get().is_none(),
-            similarity: self.learnt.similarity.get().is_none(),
+        self.add_facts(Wanted {
+            lengths: self.facts.lengths.get().is_none(),
+            similarity: self.facts.similarity.get().is_none(),
             tiles: &tiles,
         })
     }
 
-    fn learn(&self, wanted: Wanted<'_>) -> Result<()> {
+    fn add_facts(&self, wanted: Wanted<'_>) -> Result<()> {
         if !wanted.lengths && !wanted.similarity && wanted.tiles.is_empty() {
             return Ok(());
         }
         let counted = lengths::count(self, wanted)?;
         // If another thread was faster, its equal result stays.
         if let Some(lengths) = counted.lengths {
-            self.learnt.lengths.get_or_init(|| lengths);
+            self.facts.lengths.get_or_init(|| lengths);
         }
         if let Some(similarity) = counted.similarity {
-            self.learnt.similarity.get_or_init(|| similarity);
+            self.facts.similarity.get_or_init(|| similarity);
         }
-        self.learnt.keep_per_segment(wanted.tiles, &counted.per_segment);
+        self.facts.keep_per_segment(wanted.tiles, &counted.per_segment);
         Ok(())
     }
 
     /// Row lengths, counted in the first call for the pattern.
     pub(crate) fn lengths(&self) -> Result<&RowLengths> {
-        if self.learnt.lengths.get().is_none() {
-            self.learn(Wanted { lengths: true, ..Wanted::default() })?;
+        if self.facts.lengths.get().is_none() {
+            self.add_facts(Wanted { lengths: true, ..Wanted::default() })?;
         }
-        Ok(self.learnt.lengths.get().expect("lengths were counted"))
+        Ok(self.facts.lengths.get().expect("lengths were counted"))
     }
 
     /// How tiles of `tile` of the `inner` rows of B would divide the rows, sampled in the first call for the pattern.
     pub(crate) fn tile_reuse(&self, inner: usize, tile: u64) -> Result<TileReuse> {
         let tile = tile.max(1);
-        if self.learnt.per_segment(tile).is_none() {
-            self.learn(Wanted { tiles: &[tile], ..Wanted::default() })?;
+        if self.facts.per_segment(tile).is_none() {
+            self.add_facts(Wanted { tiles: &[tile], ..Wanted::default() })?;
         }
-        let per_segment = self.learnt.per_segment(tile).expect("segments were counted");
+        let per_segment = self.facts.per_segment(tile).expect("segments were counted");
         Ok(TileReuse { per_segment, tiles: (inner as u64).div_ceil(tile) })
     }
 
-    /// How many columns neighbouring rows share, sampled in the first call for the pattern.
+    /// The columns that neighbouring rows have in common, sampled in the first call for the pattern.
     pub(crate) fn similarity(&self) -> Result<RowSimilarity> {
-        if self.learnt.similarity.get().is_none() {
-            self.learn(Wanted { similarity: true, ..Wanted::default() })?;
+        if self.facts.similarity.get().is_none() {
+            self.add_facts(Wanted { similarity: true, ..Wanted::default() })?;
         }
-        Ok(*self.learnt.similarity.get().expect("blocks were counted"))
+        Ok(*self.facts.similarity.get().expect("blocks were counted"))
     }
 }
 
@@ -190,8 +189,8 @@ mod tests {
 
         let second = Pattern::new(on.pattern()).expect("a pattern");
         assert!(std::ptr::eq(lengths, second.lengths().expect("lengths")));
-        let forgotten = on.pattern().forgotten();
-        let third = Pattern::new(&forgotten).expect("a pattern");
+        let without = on.pattern().without_facts();
+        let third = Pattern::new(&without).expect("a pattern");
         assert!(!std::ptr::eq(lengths, third.lengths().expect("lengths")));
     }
 }

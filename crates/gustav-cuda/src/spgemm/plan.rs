@@ -301,16 +301,26 @@ impl<T: Scalar, I: Index, O: Index, U: Scalar<Accum = T::Accum>> SpgemmPlan<T, I
         call: &Common<'_, T::Accum>,
     ) -> Result<()> {
         self.result.check(c.pattern().id())?;
-        if !self.is_ordered() && !c.pattern().is_alone() {
-            return Err(Error::Pattern {
-                expected: "a C of its own, whose entries it may put in another order".into(),
-                found: "of a pattern that others hold".into(),
-            });
+        let is_ordered = self.is_ordered();
+        if !is_ordered {
+            // The plan's own reference to the pattern does not count.
+            self.result = WeakPattern::default();
+            let is_own = c.forget_order();
+            self.result = c.pattern().downgrade();
+            if !is_own {
+                return Err(Error::Pattern {
+                    expected: "a C of its own, whose entries it may put in another order".into(),
+                    found: "of a pattern that others hold".into(),
+                });
+            }
         }
         self.run(values, call, |method, device, operands| {
             let mut uses = Uses::on(device.stream()).ordered(call.ordered);
             uses.read(c.offsets())?;
-            uses.read(c.indices())?;
+            match is_ordered {
+                true => uses.read(c.indices())?,
+                false => uses.write(c.indices())?,
+            }
             uses.write(c.values().buffer())?;
             // SAFETY: as in `product`; `c` has the pattern of the product.
             unsafe { method.refill(device, operands, c) }

@@ -1,5 +1,7 @@
 //! The device memory that products allocate, and their behaviour if it does not suffice.
 
+use std::sync::Arc;
+
 use gustav_core::{Csr, Error, Problem, Result};
 use gustav_plan::{Algorithm, Chooser};
 use gustav_testkit::battery::matrices::random_rows;
@@ -106,6 +108,38 @@ fn without_memory_for_all_rows_they_are_computed_in_parts() {
             let c = plan.execute(&on_a, &on_b, SpgemmCall::new().on(stream)).expect("C");
             assert!(is_product(&c, &a, &b), "{deterministic}");
         }
+    }
+}
+
+#[test]
+#[ignore = "needs a CUDA device"]
+fn what_was_computed_from_the_order_of_entries_goes_with_the_order() {
+    let device = device();
+    let (a, b) = operands();
+    let [on_a, on_b] = [&a, &b].map(|m| DeviceCsr::upload(&device, &m.view()).expect("an upload"));
+    let is_right = |c: &DeviceCsr<f32>| {
+        let reference = oracle::Spgemm { sorted: false, ..oracle::Spgemm::new(a.view(), b.view()) };
+        reference.verify(c.download().expect("C").view()).expect("shapes fit").ok
+    };
+    for deterministic in [false, true] {
+        let problem = on_a.pattern().spgemm(on_b.pattern()).problem.sorted(false).calls(2);
+        let problem = problem.deterministic(deterministic);
+        let mut plan =
+            SpgemmPlan::new(on_a.pattern(), on_b.pattern(), &problem, &Options::default())
+                .expect("a plan");
+        let mut c = plan.execute(&on_a, &on_b, SpgemmCall::new()).expect("C");
+        let transposed = c.pattern().transposed(&device).expect("a transpose");
+        plan.execute_into(&on_a, &on_b, &mut c, SpgemmCall::new()).expect("new values");
+        assert!(is_right(&c), "{deterministic}");
+        let again = c.pattern().transposed(&device).expect("a transpose");
+        assert_eq!(Arc::ptr_eq(&transposed, &again), deterministic);
+
+        let held = c.pattern().clone();
+        let refused = plan.execute_into(&on_a, &on_b, &mut c, SpgemmCall::new());
+        assert_eq!(matches!(refused, Err(Error::Pattern { .. })), !deterministic, "{refused:?}");
+        drop(held);
+        plan.execute_into(&on_a, &on_b, &mut c, SpgemmCall::new()).expect("new values");
+        assert!(is_right(&c), "{deterministic}");
     }
 }
 

@@ -1,22 +1,22 @@
-//! Facts about a pattern that plans counted, which live with it.
+//! Facts about a pattern that plans counted, kept with it.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use gustav_plan::{RowLengths, RowSimilarity};
 
-/// What is known of a pattern, so that the next plan does not count it again.
+/// Facts about a pattern, each counted by the first plan that needs it.
 #[derive(Debug, Default)]
-pub(crate) struct Learnt {
+pub(crate) struct PatternFacts {
     /// How many rows have each length.
     pub lengths: OnceLock<RowLengths>,
-    /// What neighbouring rows share.
+    /// The columns that neighbouring rows have in common.
     pub similarity: OnceLock<RowSimilarity>,
     // Mean nonzeros of a segment, by the rows of B in a tile.
     per_segment: Mutex<BTreeMap<u64, f64>>,
 }
 
-impl Learnt {
+impl PatternFacts {
     /// Mean nonzeros of a segment with tiles of `tile` rows of B, if they were counted.
     pub fn per_segment(&self, tile: u64) -> Option<f64> {
         self.per_segment.lock().unwrap_or_else(PoisonError::into_inner).get(&tile).copied()
