@@ -122,6 +122,11 @@ impl Exchange {
         Ok(self.incoming.len() - 1)
     }
 
+    /// Number of incoming messages.
+    pub fn incoming_count(&self) -> usize {
+        self.incoming.len()
+    }
+
     /// Bytes of all buffers.
     pub fn bytes(&self) -> usize {
         self.incoming.iter().chain(&self.outgoing).map(|m| m.memory.len()).sum()

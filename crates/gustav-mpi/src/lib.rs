@@ -7,6 +7,7 @@ mod cover;
 mod device;
 mod exchange;
 mod explain;
+mod fetch;
 mod ghosts;
 mod gpu;
 mod hosts;
@@ -30,6 +31,7 @@ mod spmv;
 mod testing;
 mod transpose;
 mod volume;
+mod waiting;
 
 pub use communicator::{Communicator, Request, Tag};
 pub use device::Device;

@@ -1,12 +1,12 @@
-//! How rows of B reach a rank: from the rank that has them, or through a rank of its own host.
+//! How rows of an operand reach a rank: from the rank that has them, or through a rank of its own host.
 
 use gustav_core::{Error, Result};
 
 use crate::exchange::all_to_all;
 use crate::hosts::Relay;
-use crate::{Hosts, Ranks};
+use crate::{Device, Hosts, Ranks};
 
-/// How rows of B are received by this rank and sent by it.
+/// How rows of an operand are received by this rank and sent by it.
 pub struct Routes {
     /// The rows that this rank sends for others to forward.
     pub relays: Vec<Relay>,
@@ -16,7 +16,7 @@ pub struct Routes {
     pub relayed: Vec<RelayedRows>,
 }
 
-/// Rows of B that are received for several ranks of a host.
+/// Rows that are received for several ranks of a host.
 pub struct RelayedRows {
     /// The rank that has them.
     pub from: usize,
@@ -28,8 +28,21 @@ pub struct RelayedRows {
 
 impl Routes {
     /// All rows go directly.
-    pub fn direct(ranks: usize) -> Self {
+    fn direct(ranks: usize) -> Self {
         Routes { relays: Vec::new(), through: (0..ranks).collect(), relayed: Vec::new() }
+    }
+
+    /// How `device` has rows go, if there are `any` in products: `requested[q]` are those that rank q needs of this rank.
+    /// Collective.
+    ///
+    /// # Errors
+    /// As all calls of a [`Communicator`](crate::Communicator).
+    pub fn new(ranks: &Ranks, device: &Device, any: bool, requested: &[Vec<u32>]) -> Result<Self> {
+        let hosts = ranks.hosts()?;
+        match any && hosts.have_levels() && !device.one_level {
+            false => Ok(Routes::direct(ranks.size())),
+            true => Routes::by_host(ranks, hosts, requested),
+        }
     }
 
     /// Rows that several ranks of a host need go to one of them; `requested[q]` are those that rank q needs of this
@@ -37,7 +50,7 @@ impl Routes {
     ///
     /// # Errors
     /// As all calls of a [`Communicator`](crate::Communicator).
-    pub fn by_host(ranks: &Ranks, hosts: &Hosts, requested: &[Vec<u32>]) -> Result<Self> {
+    fn by_host(ranks: &Ranks, hosts: &Hosts, requested: &[Vec<u32>]) -> Result<Self> {
         let rank = ranks.rank();
         let relays = Relay::of(rank, hosts, requested);
         let mut words: Vec<Vec<u32>> = vec![Vec::new(); ranks.size()];

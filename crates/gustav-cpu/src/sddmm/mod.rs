@@ -7,7 +7,7 @@ mod nonzero_split;
 
 use gustav_core::{
     AnyPattern, Dense, DenseView, Error, Index, Layout, Operation, PatternId, PatternRef, Problem,
-    Result, Scalar, Scale, Semiring, Values, with_pattern,
+    Result, Scalar, Scale, Semiring, Values, validate, with_pattern,
 };
 use gustav_plan::{Algorithm, Choice, Chooser, RowStats};
 
@@ -76,9 +76,21 @@ pub struct SddmmPlan<'a, T: CpuScalar> {
     threads: Threads,
     parts: usize,
     partition: StaticPartition,
+    // The rows of X that those of the pattern are multiplied with, if they are not all in order.
+    rows_of_x: Option<RowsOfX>,
     // Where column-major operands are copied to, row-major.
     x: Option<Dense<T>>,
     y: Option<Dense<T>>,
+}
+
+/// The rows of X that the rows of a pattern are multiplied with, where that has some of the rows of a
+/// larger one.
+#[derive(Clone, Debug)]
+pub struct RowsOfX {
+    /// The row of X of every row of the pattern.
+    pub rows: Vec<u32>,
+    /// The number of rows of X.
+    pub of: usize,
 }
 
 /// Options of one execution of an SDDMM; `()` and a [`Scale`] are taken in its place.
@@ -118,6 +130,27 @@ impl<'a, T: CpuScalar> SddmmPlan<'a, T> {
         T::plan_sddmm(pattern.into().into(), problem, options)
     }
 
+    /// The same, with `rows` of an X that is larger than the pattern, where there are some.
+    ///
+    /// # Errors
+    /// As [`SddmmPlan::new`], [`Error::Length`] when `rows` are not as many as the pattern has, and
+    /// [`Error::Index`] when X does not have one of them.
+    pub fn of_rows<I: Index, O: Index>(
+        pattern: impl Into<PatternRef<'a, I, O>>,
+        rows: Option<RowsOfX>,
+        problem: &Problem,
+        options: &Options,
+    ) -> Result<Self> {
+        let mut plan = Self::new(pattern, problem, options)?;
+        if let Some(RowsOfX { rows, of }) = &rows {
+            validate::length("rows of X", plan.problem.rows, rows.len())?;
+            validate::indices(*of, rows)?;
+            plan.x = copy_of(*of, plan.problem.layout_c, &plan.problem)?;
+        }
+        plan.rows_of_x = rows;
+        Ok(plan)
+    }
+
     pub(crate) fn of_any(
         pattern: AnyPattern<'a>,
         problem: &Problem,
@@ -147,13 +180,8 @@ impl<'a, T: CpuScalar> SddmmPlan<'a, T> {
         let config =
             Config { isa, threads: count, tile: None, streaming: false, prefetch_distance };
         let reason = "nonzeros do not depend on each other".into();
-        let copy = |rows, layout| {
-            (layout == Layout::ColumnMajor)
-                .then(|| Dense::zeros(rows, problem.columns, Layout::RowMajor))
-                .transpose()
-        };
-        let x = copy(problem.rows, problem.layout_c)?;
-        let y = copy(problem.cols, problem.layout_b)?;
+        let x = copy_of(problem.rows, problem.layout_c, &problem)?;
+        let y = copy_of(problem.cols, problem.layout_b, &problem)?;
         Ok(SddmmPlan {
             problem,
             choice: Choice { algorithm, config, reason },
@@ -162,6 +190,7 @@ impl<'a, T: CpuScalar> SddmmPlan<'a, T> {
             parts,
             partition: StaticPartition::new(parts, count),
             threads,
+            rows_of_x: None,
             x,
             y,
         })
@@ -175,11 +204,13 @@ impl<'a, T: CpuScalar> SddmmPlan<'a, T> {
     /// Bytes that the plan holds beside the caller's arrays.
     pub fn workspace_bytes(&self) -> usize {
         let copies = [&self.x, &self.y].into_iter().flatten();
-        self.partition.bytes() + copies.map(|m| size_of_val(m.data())).sum::<usize>()
+        let rows = self.rows_of_x.iter().map(|of| size_of_val(&of.rows[..])).sum::<usize>();
+        self.partition.bytes() + rows + copies.map(|m| size_of_val(m.data())).sum::<usize>()
     }
 
     /// Computes the values in the order of the pattern's nonzeros. `x` has as many rows as the
-    /// pattern, `y` as the pattern has columns, both the depth of the plan as columns.
+    /// pattern, or as [`SddmmPlan::of_rows`] was told, `y` as the pattern has columns, both the depth
+    /// of the plan as columns.
     ///
     /// # Errors
     /// [`Error::Shape`] when `x` or `y` has another shape or layout, [`Error::Length`] for another
@@ -193,11 +224,12 @@ impl<'a, T: CpuScalar> SddmmPlan<'a, T> {
     ) -> Result<()> {
         let (x, y, SddmmCall { scale, factors }) = (x.into(), y.into(), call.into());
         let p = &self.problem;
-        let (batch_x, batch_y) = (p.batch_c("X"), p.batch_b("Y"));
+        let (mut batch_x, batch_y) = (p.batch_c("X"), p.batch_b("Y"));
+        batch_x.rows = self.rows_of_x.as_ref().map_or(batch_x.rows, |rows| rows.of);
         batch_x.strides((x.nrows(), x.ncols()), x.layout(), x.leading_dimension())?;
         batch_y.strides((y.nrows(), y.ncols()), y.layout(), y.leading_dimension())?;
         let (nnz, batch) = (p.nnz, p.batch);
-        gustav_core::validate::length("values", nnz.saturating_mul(batch), values.len())?;
+        validate::length("values", nnz.saturating_mul(batch), values.len())?;
         let id = self.pattern.id();
         let factors = factors.map(|f| f.fit_batch("factors", id, nnz, batch)).transpose()?;
         let each = factors.map_or(0, |f| if f.len() == nnz { 0 } else { nnz });
@@ -229,12 +261,14 @@ impl<'a, T: CpuScalar> SddmmPlan<'a, T> {
         let factors = Factors::new(alpha, beta, factors);
         let (isa, nnz, parts) = (self.isa, p.nnz, self.parts);
         let prefetch_distance = self.choice.config.prefetch_distance;
+        let rows_of_x = self.rows_of_x.as_ref().map(|of| &of.rows[..]);
         let out = gustav_core::parallel::Shared::new(values);
         with_pattern!(&self.pattern, |pattern| {
             let pattern = pattern.view();
             let offsets = Offsets::new(pattern.offsets());
             let operands = Operands {
                 rows: p.rows,
+                rows_of_x,
                 offsets,
                 indices: pattern.indices(),
                 x,
@@ -250,7 +284,7 @@ impl<'a, T: CpuScalar> SddmmPlan<'a, T> {
                 let nonzeros = cut(part)..cut(part + 1);
                 // SAFETY: the instruction set was checked when the plan was made; parts have
                 // different nonzeros, of a checked pattern; X, Y and the values have been found to
-                // fit it.
+                // fit it, and rows of X are such of it.
                 unsafe { T::vectorize(isa, Semiring::PlusTimes, Part { operands, nonzeros }) }
             });
         });
@@ -270,6 +304,13 @@ fn only(problem: &Problem) -> Error {
         reason: "it has one algorithm".into(),
         nearest: Algorithm::NonzeroSplit.name().into(),
     }
+}
+
+/// Where an operand of `rows` rows is copied to, if its `layout` is not that of the kernel.
+fn copy_of<T: Scalar>(rows: usize, layout: Layout, problem: &Problem) -> Result<Option<Dense<T>>> {
+    (layout == Layout::ColumnMajor)
+        .then(|| Dense::zeros(rows, problem.columns, Layout::RowMajor))
+        .transpose()
 }
 
 /// `m` where it is row-major, else `copy` with its elements.

@@ -54,6 +54,8 @@ impl<'a, T: Scalar> Factors<'a, T> {
 #[derive(Clone, Copy)]
 pub(super) struct Operands<'a, T: Scalar, I: Index> {
     pub rows: usize,
+    /// The row of X of every row of the pattern, if it is not that of the same number.
+    pub rows_of_x: Option<&'a [u32]>,
     pub offsets: Offsets<'a>,
     pub indices: &'a [I],
     pub x: DenseView<'a, T>,
@@ -79,6 +81,9 @@ struct Row<'a, T> {
     end: usize,
     x: *const T,
     ld: usize,
+    rows_of_x: Option<&'a [u32]>,
+    /// The first row of X.
+    first: *const T,
 }
 
 impl<'a, T: Scalar> Row<'a, T> {
@@ -90,8 +95,9 @@ impl<'a, T: Scalar> Row<'a, T> {
             let middle = low + (high - low) / 2;
             if offsets.at(middle) <= p { low = middle } else { high = middle }
         }
-        let x = op.x.as_ptr().wrapping_add(low * op.ldx);
-        Row { offsets, number: low, end: offsets.at(low + 1), x, ld: op.ldx }
+        let (first, rows_of_x) = (op.x.as_ptr(), op.rows_of_x);
+        let x = first.wrapping_add(rows_of_x.map_or(low, |rows| rows[low] as usize) * op.ldx);
+        Row { offsets, number: low, end: offsets.at(low + 1), x, ld: op.ldx, rows_of_x, first }
     }
 
     /// Goes on to that of `p`, a later nonzero.
@@ -101,6 +107,9 @@ impl<'a, T: Scalar> Row<'a, T> {
             self.number += 1;
             self.end = self.offsets.at(self.number + 1);
             self.x = self.x.wrapping_add(self.ld);
+        }
+        if let Some(rows) = self.rows_of_x {
+            self.x = self.first.wrapping_add(rows[self.number] as usize * self.ld);
         }
     }
 }

@@ -10,6 +10,7 @@ use super::{Joined, Staging};
 use crate::Ranks;
 use crate::communicator::Communicator;
 use crate::exchange::{Arrived, Exchange};
+use crate::fetch::{Forward, forward_rows};
 use crate::local::DistScalar;
 
 /// The messages of a plan, and their memory.
@@ -155,15 +156,17 @@ impl<T: DistScalar> Transport<'_, T> {
         }
     }
 
-    /// Waits until all incoming messages are complete, as [`Transport::next_message`] does for one.
+    /// Sends on rows of `width` values that waited for `message`, as [`forward_rows`] does.
     ///
     /// # Errors
     /// As there.
-    pub fn receive_all(&mut self) -> Result<()> {
-        for _ in 0..self.staging.incoming.len() {
-            self.next_message()?;
-        }
-        Ok(())
+    pub fn forward(
+        &mut self,
+        forwards: &mut [Forward],
+        (message, width): (usize, usize),
+    ) -> Result<()> {
+        let row = width * size_of::<T>();
+        forward_rows(self.exchange, self.communicator, forwards, (message, row))
     }
 
     /// Copies a chunk that has arrived to the GPU.

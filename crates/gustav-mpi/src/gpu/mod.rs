@@ -1,6 +1,7 @@
 //! What products over ranks have in common where a rank computes on a GPU.
 
 mod messages;
+mod placing;
 mod staging;
 
 use std::ops::Range;
@@ -11,6 +12,7 @@ use gustav_cuda::{DeviceBuffer, DeviceDense};
 use crate::local::DistScalar;
 use crate::{Communication, Device, Ranks};
 pub use messages::{GpuMessages, Transport};
+pub use placing::Placing;
 pub use staging::{Joined, Staging};
 
 // Bytes of a chunk of a message where a rank has a GPU: chunks are copied from and to it while others are sent.

@@ -11,8 +11,10 @@ use crate::local::DistScalar;
 pub struct Staging<T: DistScalar> {
     pub incoming: Vec<DeviceBuffer<T>>,
     pub outgoing: Vec<DeviceBuffer<T>>,
-    /// What incoming messages are parts of, if they are.
+    /// What products read received rows from, if it is one array: incoming messages may be parts of it.
     pub joined: Option<DeviceBuffer<T>>,
+    /// Bytes of messages that are no part of it.
+    own_bytes: usize,
     /// Their page-locked memory, as long as a plan's exchange has it; none where messages go to MPI from the GPU.
     pub host: bool,
 }
@@ -21,8 +23,8 @@ pub struct Staging<T: DistScalar> {
 pub struct Joined<'j> {
     /// Values of the array.
     pub len: usize,
-    /// The position of the first value of every incoming message, none of which overlap.
-    pub firsts: &'j [usize],
+    /// The position of the first value of every incoming message that is to be there, none of which overlap.
+    pub in_place: &'j [Option<usize>],
 }
 
 impl<T: DistScalar> Staging<T> {
@@ -36,7 +38,7 @@ impl<T: DistScalar> Staging<T> {
         joined: Option<Joined<'_>>,
         direct: bool,
     ) -> Result<Self> {
-        let (mut incoming, mut outgoing) = (Vec::new(), Vec::new());
+        let (mut incoming, mut outgoing, mut own_bytes) = (Vec::new(), Vec::new(), 0);
         let zeros = |len| DeviceBuffer::<T>::zeros(device, len, "messages on the device");
         let whole = joined.as_ref().map(|joined| zeros(joined.len)).transpose()?;
         let external = |is_incoming: bool, number: usize, bytes: usize| {
@@ -47,10 +49,14 @@ impl<T: DistScalar> Staging<T> {
                 });
             }
             let len = bytes / size_of::<T>();
-            let buffer = match joined.as_ref().zip(whole.as_ref()).filter(|_| is_incoming) {
+            let joined = joined.as_ref().zip(whole.as_ref()).filter(|_| is_incoming);
+            let buffer = match joined.and_then(|(j, whole)| Some((whole, j.in_place[number]?))) {
                 // SAFETY: the array is dropped together with its parts, and plans order the work on both by their stream.
-                Some((joined, whole)) => unsafe { part(whole, joined.firsts[number], len) },
-                None => zeros(len)?,
+                Some((whole, first)) => unsafe { part(whole, first, len) },
+                None => {
+                    own_bytes += bytes;
+                    zeros(len)?
+                }
             };
             // Whoever uses the memory next is not of this stream.
             device.stream().synchronize()?;
@@ -77,14 +83,12 @@ impl<T: DistScalar> Staging<T> {
         // SAFETY: a plan leaks the memory on the GPU if something is in flight when it is dropped; the owner has that on
         // the host. The plan touches both as an exchange requires.
         unsafe { exchange.use_external(external)? };
-        Ok(Staging { incoming, outgoing, joined: whole, host: !direct })
+        Ok(Staging { incoming, outgoing, joined: whole, own_bytes, host: !direct })
     }
 
     /// Bytes on the GPU.
     pub fn bytes(&self) -> usize {
-        let incoming = if self.joined.is_some() { &[] } else { &self.incoming[..] };
-        let buffers = incoming.iter().chain(&self.outgoing).chain(&self.joined);
-        buffers.map(DeviceBuffer::bytes).sum()
+        self.own_bytes + self.joined.as_ref().map_or(0, DeviceBuffer::bytes)
     }
 
     /// Leaves the memory to messages that are still in flight.

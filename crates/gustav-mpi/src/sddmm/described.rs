@@ -2,13 +2,14 @@
 
 use gustav_core::{Error, Index, Operation, Problem, Result, Scalar, Semiring};
 
-use crate::communicator::Tag;
 use crate::device::{arguments, supports};
 use crate::exchange::Exchange;
+use crate::fetch::Fetch;
 use crate::ghosts::Ghosts;
 use crate::gpu::chunks;
 use crate::local::DistScalar;
 use crate::ranks::Arguments;
+use crate::routes::Routes;
 use crate::volume::{Counted, oblivious};
 use crate::{Communication, Device, DistPattern, ProductShape};
 
@@ -18,6 +19,7 @@ pub struct Described {
     pub problem: Problem,
     pub shape: ProductShape,
     pub ghosts: Ghosts,
+    routes: Routes,
     /// Whether some rank computes on a GPU.
     pub any_gpu: bool,
     /// The most bytes of a chunk of a message.
@@ -26,10 +28,9 @@ pub struct Described {
 
 /// The messages of a plan.
 pub struct Messages {
-    /// Incoming ones are those of ranks with ghost rows, in order.
     pub exchange: Exchange,
-    /// Outgoing ones, and the rows of Y that go out with them.
-    pub sends: Vec<(usize, Vec<u32>)>,
+    /// Those of rows of Y.
+    pub fetch: Fetch,
     pub counted: Counted,
 }
 
@@ -65,12 +66,12 @@ impl Described {
         let device = &device.clone().communication(communication);
         ranks.agree_on(arguments(number, &problem, pattern, device), checked)?;
         ranks.count_plan();
-        ranks.hosts()?;
         let ghosts = Ghosts::new(pattern)?;
+        let routes = Routes::new(ranks, device, problem.columns > 0, &ghosts.requested)?;
         let (any_gpu, limit) = chunks(ranks, on_gpu, &problem)?;
         let columns = problem.columns;
         let shape = ProductShape { columns, dtype, transpose_a: false, communication };
-        Ok(Described { number, problem, shape, ghosts, any_gpu, limit })
+        Ok(Described { number, problem, shape, ghosts, routes, any_gpu, limit })
     }
 
     /// Bytes if every rank sent all its rows of Y to all others.
@@ -89,22 +90,16 @@ impl Described {
         let ranks = pattern.ranks();
         let (rank, n, hosts) = (ranks.rank(), self.problem.columns, ranks.hosts()?);
         let mut counted = Counted { nonzeros: pattern.local().nnz() as u64, ..Counted::default() };
-        let mut exchange = Exchange::with_limit(self.limit);
+        let mut needed = Vec::new();
         for block in &self.ghosts.blocks.others {
             counted.add_block(&block.counts, &self.shape, hosts.differ(rank, block.peer));
-            if n > 0 {
-                exchange.add_incoming::<T>(block.peer, Tag::Operands, block.columns.len() * n)?;
-            }
+            needed.push((block.peer, block.columns.len()));
         }
-        let mut sends = Vec::new();
-        for (q, rows) in self.ghosts.requested.iter().enumerate() {
-            if rows.len() * n > 0 {
-                let message = exchange.add_outgoing::<T>(q, Tag::Operands, rows.len() * n)?;
-                sends.push((message, rows.clone()));
-            }
-        }
+        let mut exchange = Exchange::with_limit(self.limit);
+        let rows = (&needed[..], &self.ghosts.requested[..]);
+        let fetch = Fetch::new::<T>(&mut exchange, &self.routes, rank, rows, n)?;
         counted.add_messages(&exchange, rank, hosts);
-        Ok(Messages { exchange, sends, counted })
+        Ok(Messages { exchange, fetch, counted })
     }
 }
 

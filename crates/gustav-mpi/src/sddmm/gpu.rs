@@ -11,10 +11,12 @@ use gustav_cuda::{DeviceBuffer, DeviceDense, DevicePattern, DeviceValues, RowLis
 use super::described::{Described, Messages, execution};
 use super::{rows_of_x, rows_of_y};
 use crate::blocks::{self, fits};
-use crate::gpu::{Gpu, GpuMessages, Joined, check_dense, check_device, rows_in, rows_of};
+use crate::fetch::{Fetch, Forward, begin_forwards};
+use crate::gpu::{Gpu, GpuMessages, Joined, Placing, check_dense, check_device, rows_in, rows_of};
 use crate::local::DistScalar;
-use crate::row_parts::{RowPart, largest, row_parts};
+use crate::row_parts::{RowPart, largest, nonzeros_of, row_parts};
 use crate::volume::Counted;
+use crate::waiting::Waiting;
 use crate::{DistPattern, Explanation, Ranks};
 
 // Fewest nonzeros that are worth a product of their own while messages are in flight.
@@ -25,7 +27,7 @@ const LEAST_EARLY: u64 = 1 << 16;
 ///
 /// What ranks send is as of an [`SddmmPlan`](crate::SddmmPlan), of which other ranks may have one. Consecutive rows of
 /// the pattern that need no rows of Y of other ranks are multiplied while messages are in flight, if they have enough
-/// nonzeros, and then the others, for which rows of Y that are received are put beside the rank's that are needed as
+/// nonzeros, and the others once what they need has arrived: it is put beside the rank's rows of Y that they need as
 /// well. Results are the same to the bit from run to run, for operands of the same alignment and leading dimensions.
 pub struct GpuSddmmPlan<T: DistScalar> {
     ranks: Ranks,
@@ -37,10 +39,14 @@ pub struct GpuSddmmPlan<T: DistScalar> {
     rows_of_y: Batch,
     device: gustav_cuda::Device,
     parts: Vec<Part<T>>,
+    /// The parts that wait for messages.
+    waiting: Waiting,
     /// Where other ranks' rows of Y are needed as well.
     beside: Option<Beside<T>>,
     /// Messages, and the rows of Y that go out with them.
     sends: Vec<(usize, RowList<T>)>,
+    /// Messages of rows of Y that this rank forwards.
+    forwards: Vec<Forward>,
     messages: GpuMessages<T>,
     explanation: Explanation,
 }
@@ -50,18 +56,21 @@ struct Part<T: DistScalar> {
     of: RowPart,
     /// Where their values are.
     values: Range<usize>,
-    /// Early rows have the columns of this rank's Y, others those of the rows that are put beside each other.
+    /// Rows that need nothing of others have the columns of this rank's Y, others those of the rows that are put beside
+    /// each other.
     plan: gustav_cuda::SddmmPlan<T>,
 }
 
 /// Which of this rank's rows of Y are put beside ghost rows.
 struct Beside<T: DistScalar> {
-    /// Those that nonzeros of rows need which are not early.
+    /// Those that rows need which need some of others.
     own: RowList<T>,
     /// The first of them among all rows.
     first: usize,
     /// Number of all rows.
     rows: usize,
+    /// How received ones get there.
+    received: Placing<T>,
 }
 
 /// Options of one execution of a [`GpuSddmmPlan`].
@@ -117,15 +126,18 @@ impl<T: DistScalar> GpuSddmmPlan<T> {
     ) -> Result<(Self, Counted)> {
         let (ranks, local) = (pattern.ranks(), pattern.local());
         let device = &gpu.device;
-        let Messages { exchange, sends, counted } = described.messages::<T, I, O>(pattern)?;
+        let Messages { exchange, fetch, counted } = described.messages::<T, I, O>(pattern)?;
         let Described { number, problem, shape, ghosts, .. } = described;
         let (n, own) = (problem.columns, pattern.columns().count(ranks.rank()));
         let count = ghosts.count();
         fits("rows and ghost rows of Y", own + count)?;
         let nonzeros = |part: &RowPart| part.nonzeros(local.offsets());
-        let worth = |part: &RowPart| nonzeros(part).len() as u64;
-        let parts = row_parts(&ghosts.blocks, local.nrows(), LEAST_EARLY, worth);
-        let early = parts.iter().find(|part| part.is_early).map_or(0..0, nonzeros);
+        let work = |rows: &Range<usize>| nonzeros_of(rows, local.offsets()).len() as u64;
+        let parts = row_parts(&ghosts.blocks, local.nrows(), LEAST_EARLY, work);
+        let messages_of =
+            |part: &RowPart| part.needs.iter().filter_map(|q| fetch.message_of(*q)).collect();
+        let waiting = Waiting::new(parts.iter().map(messages_of), exchange.incoming_count());
+        let early = parts.iter().find(|part| part.needs.is_empty()).map_or(0..0, nonzeros);
         let beside_ghosts = match count {
             0 => (0..own as u32).collect(),
             _ => rows_outside(&ghosts.blocks.own, &early, own),
@@ -145,7 +157,7 @@ impl<T: DistScalar> GpuSddmmPlan<T> {
             };
         }
         let part = |of: RowPart| {
-            let (columns, layout_y) = match of.is_early || count == 0 {
+            let (columns, layout_y) = match of.needs.is_empty() {
                 true => (own, problem.layout_b),
                 false => (rows, Layout::RowMajor),
             };
@@ -167,21 +179,27 @@ impl<T: DistScalar> GpuSddmmPlan<T> {
         let list = |rows: &[u32]| RowList::<T>::new(device, rows, Semiring::PlusTimes);
         let beside = match count {
             0 => None,
-            _ => Some(Beside { own: list(&beside_ghosts)?, first: own_at, rows }),
+            _ => {
+                let sizes = (exchange.incoming_count(), n);
+                let received = Placing::new(device, &fetch, sizes, first_row)?;
+                Some(Beside { own: list(&beside_ghosts)?, first: own_at, rows, received })
+            }
         };
+        let Fetch { sends, forwards, .. } = fetch;
         let sends = sends.into_iter().map(|(message, rows)| Ok((message, list(&rows)?)));
         let sends = sends.collect::<Result<Vec<_>>>()?;
-        let peers = ghosts.blocks.others.iter().filter(|_| n > 0);
-        let firsts: Vec<usize> = peers.map(|block| first_row(block.peer) * n).collect();
-        let joined = beside.as_ref().map(|_| Joined { len: rows * n, firsts: &firsts });
-        let messages = GpuMessages::new(ranks, device, exchange, joined, false)?;
+        let joined = beside
+            .as_ref()
+            .map(|beside| Joined { len: rows * n, in_place: &beside.received.in_place });
+        // Rows that are forwarded are copied from one message to another on the host.
+        let messages = GpuMessages::new(ranks, device, exchange, joined, !forwards.is_empty())?;
+        let received = beside.iter().map(|beside| beside.received.bytes()).sum::<usize>();
         let lists = beside.iter().map(|beside| &beside.own);
         let lists = lists.chain(sends.iter().map(|(_, rows)| rows)).map(RowList::bytes);
         let of_parts = parts.iter().map(|part| part.plan.workspace_bytes()).sum::<usize>();
-        let held = of_parts + lists.sum::<usize>() + messages.bytes();
+        let held = of_parts + received + lists.sum::<usize>() + messages.bytes();
         let choice = parts[largest(parts.iter().map(|part| part.values.len()))].plan.choice();
-        let early = parts.iter().filter(|part| part.of.is_early || count == 0);
-        let early = early.map(|part| part.values.len() as u64).sum();
+        let early = waiting.early().map(|part| parts[part].values.len() as u64).sum();
         let explained = (&problem, pattern);
         let explanation = Explanation::new(explained, shape.communication, choice, (early, held));
         let plan = GpuSddmmPlan {
@@ -194,8 +212,10 @@ impl<T: DistScalar> GpuSddmmPlan<T> {
             problem,
             device: device.clone(),
             parts,
+            waiting,
             beside,
             sends,
+            forwards,
             messages,
             explanation,
         };
@@ -264,6 +284,8 @@ impl<T: DistScalar> GpuSddmmPlan<T> {
         (alpha, beta): (T::Accum, T::Accum),
     ) -> Result<()> {
         let n = self.problem.columns;
+        self.waiting.begin();
+        begin_forwards(&mut self.forwards);
         let mut transport = self.messages.begin()?;
         let stream = transport.stream;
         for (message, rows) in &self.sends {
@@ -273,22 +295,31 @@ impl<T: DistScalar> GpuSddmmPlan<T> {
         if let (Some(beside), Some(all)) = (&self.beside, &mut transport.staging.joined) {
             beside.own.pack(y, all, beside.first * n, stream)?;
         }
-        let scale = Scale::new().alpha(alpha).beta(beta);
-        let mut execute = |parts: &mut [Part<T>], is_early: bool, y: &DeviceDense<T>| {
-            let mut parts = parts.iter_mut().filter(|part| part.of.is_early == is_early);
-            parts.try_for_each(|part| part.execute(x, y, values, factors, (scale, stream)))
-        };
-        // Copies and messages run while the GPU multiplies.
-        execute(&mut self.parts, true, y)?;
-        transport.send_pending()?;
-        transport.receive_all()?;
         let joined = self.beside.as_ref().zip(transport.staging.joined.as_ref());
         let all = joined.map(|(beside, all)| {
             // SAFETY: the plan has the memory, and the stream waits for what is put there.
             unsafe { rows_of(all, 0, (beside.rows, n)) }
         });
         let all = all.transpose()?;
-        execute(&mut self.parts, false, all.as_ref().unwrap_or(y))?;
+        let all = all.as_ref().unwrap_or(y);
+        let scale = Scale::new().alpha(alpha).beta(beta);
+        let parts = &mut self.parts;
+        let mut execute = |part: usize| {
+            let part = &mut parts[part];
+            let y = if part.of.needs.is_empty() { y } else { all };
+            part.execute(x, y, values, factors, (scale, stream))
+        };
+        // Copies and messages run while the GPU multiplies.
+        self.waiting.early().try_for_each(&mut execute)?;
+        transport.send_pending()?;
+        for _ in 0..transport.staging.incoming.len() {
+            let message = transport.next_message()?;
+            transport.forward(&mut self.forwards, (message, n))?;
+            if let Some(beside) = &self.beside {
+                beside.received.copy(message, transport.staging, stream)?;
+            }
+            self.waiting.arrived(message).try_for_each(&mut execute)?;
+        }
         transport.finish()
     }
 }

@@ -5,14 +5,15 @@ mod gpu;
 
 use gustav_core::buffer::try_vec;
 use gustav_core::{
-    Batch, Dense, DenseView, Error, Index, Layout, Problem, Result, Scale, Semiring, parallel,
-    validate,
+    Batch, DenseView, Error, Index, Layout, PatternId, Problem, Result, Scalar, Scale, Semiring,
+    Values, parallel, validate,
 };
-use gustav_core::{Pattern, PatternId, Scalar, Values};
 use gustav_cpu::SddmmCall;
+use gustav_cpu::sddmm::RowsOfX;
 
-use crate::blocks::{Part, fits};
+use crate::blocks::{Block, Part};
 use crate::exchange::Exchange;
+use crate::fetch::{Forward, Section, begin_forwards, forward_rows};
 use crate::local::{DistScalar, Nonzeros, local_rows, pack};
 use crate::volume::Counted;
 use crate::{Device, DistPattern, Explanation, Ranks};
@@ -25,8 +26,8 @@ const TASK: usize = 1 << 14;
 
 /// A plan for dense products at the nonzeros of a pattern over ranks, made by `pattern.sddmm(depth).plan(&device)`.
 ///
-/// X is spread as the pattern's rows, Y as its columns. An execution sends the rows of Y that other ranks need, and
-/// multiplies at the rank's own block meanwhile. Making and executing it are collective, as those of an
+/// X is spread as the pattern's rows, Y as its columns. An execution sends the rows of Y that other ranks need,
+/// multiplies at the rank's own block meanwhile, and then with what arrives, in the order of arrival. Making and executing it are collective, as those of an
 /// [`SpmmPlan`](crate::SpmmPlan). Results are the same to the bit from run to run.
 pub struct SddmmPlan<T: DistScalar> {
     ranks: Ranks,
@@ -37,16 +38,27 @@ pub struct SddmmPlan<T: DistScalar> {
     rows_of_x: usize,
     rows_of_y: usize,
     own: Product<T>,
-    /// Nonzeros whose rows of Y are received from other ranks, and these rows.
-    others: Option<(Product<T>, Dense<T>)>,
+    /// Products with the rows of Y of another rank each, in the order of ranks.
+    others: Vec<Other<T>>,
     /// Messages, and the rows of Y that go out with them.
     sends: Vec<(usize, Vec<u32>)>,
+    /// Messages of rows of Y that this rank forwards.
+    forwards: Vec<Forward>,
     exchange: Exchange,
-    /// The first ghost row of each incoming message.
-    firsts: Vec<usize>,
+    /// Number of incoming messages.
+    incoming: usize,
     /// Whether the product of some rank can fail while others communicate: on a GPU.
     fallible: bool,
     explanation: Explanation,
+}
+
+/// A product with rows of Y of another rank.
+struct Other<T: DistScalar> {
+    /// Where they are received, unless the depth is 0.
+    section: Option<Section>,
+    /// Their number.
+    rows: usize,
+    product: Product<T>,
 }
 
 /// Some nonzeros.
@@ -61,6 +73,7 @@ struct Product<T: DistScalar> {
 impl<T: DistScalar> Product<T> {
     fn new(
         nonzeros: Nonzeros,
+        rows: Option<RowsOfX>,
         layout_y: Layout,
         problem: &Problem,
         device: &Device,
@@ -68,7 +81,7 @@ impl<T: DistScalar> Product<T> {
         let Nonzeros { pattern, positions } = nonzeros;
         let request = pattern.sddmm(problem.columns).layouts(problem.layout_c, layout_y);
         let planned = request.problem.calls(problem.calls);
-        let plan = gustav_cpu::SddmmPlan::new(&pattern, &planned, &device.options)?;
+        let plan = gustav_cpu::SddmmPlan::of_rows(&pattern, rows, &planned, &device.options)?;
         let with_memory = |p: Vec<usize>| {
             let mut gathered = try_vec(p.len(), "values of a block")?;
             gathered.resize(p.len(), T::zero());
@@ -151,44 +164,38 @@ impl<T: DistScalar> SddmmPlan<T> {
         described: Described,
         device: &Device,
     ) -> Result<(Self, Counted)> {
-        let Messages { exchange, sends, counted } = described.messages::<T, I, O>(pattern)?;
+        let Messages { exchange, fetch, counted } = described.messages::<T, I, O>(pattern)?;
         let Described { number, problem, shape, ghosts, any_gpu, .. } = described;
-        let (ranks, n, nnz) = (pattern.ranks(), problem.columns, pattern.local().nnz());
+        let (ranks, nnz) = (pattern.ranks(), pattern.local().nnz());
         let rows_of_x = pattern.local().nrows();
         let rows_of_y = pattern.columns().count(ranks.rank());
-        let count = ghosts.count();
-        fits("ghost rows", count)?;
         let blocks = ghosts.blocks;
-        let (mut firsts, mut first) = (Vec::new(), 0);
-        let mut entries = Vec::new();
-        for block in &blocks.others {
-            if n > 0 {
-                firsts.push(first);
-            }
-            for (k, row) in block.here.rows.iter().enumerate() {
-                for at in block.here.offsets[k] as usize..block.here.offsets[k + 1] as usize {
-                    let column = block.here.columns[at];
-                    let ghost = first + block.columns.partition_point(|c| *c < column);
-                    entries.push((*row, ghost as u32, block.here.positions[at]));
-                }
-            }
-            first += block.columns.len();
-        }
-        entries.sort_by_key(|(row, _, position)| (*row, *position));
-
         let own_nonzeros = blocks.own.columns.len() as u64;
         let own = Nonzeros::new(blocks.own, rows_of_y, false)?.simplified(nnz);
-        let own = Product::new(own, problem.layout_b, &problem, device)?;
-        let others = match count {
-            0 => None,
-            count => {
-                let nonzeros = ghost_nonzeros(&entries, rows_of_x, count)?;
-                let product = Product::new(nonzeros, Layout::RowMajor, &problem, device)?;
-                Some((product, Dense::zeros(count, n, Layout::RowMajor)?))
-            }
-        };
-        let of_others = others.iter().map(|(p, y)| p.bytes() + size_of_val(y.data()));
-        let held = own.bytes() + of_others.sum::<usize>() + exchange.bytes();
+        let own = Product::new(own, None, problem.layout_b, &problem, device)?;
+        let (mut others, mut arrivals) = (Vec::new(), fetch.arrivals.into_iter().peekable());
+        for Block { peer, columns, here, .. } in blocks.others {
+            let arrival = arrivals.next_if(|(from, _)| *from == peer).map(|(_, arrival)| arrival);
+            let section = arrival.as_ref().map(|arrival| arrival.section);
+            let positions = arrival.and_then(|arrival| arrival.positions);
+            let of_section = |column: &u32| {
+                let ghost = columns.partition_point(|c| c < column);
+                positions.as_ref().map_or(ghost as u32, |positions| positions[ghost])
+            };
+            let part = Part {
+                rows: (0..here.rows.len() as u32).collect(),
+                offsets: here.offsets,
+                columns: here.columns.iter().map(of_section).collect(),
+                positions: here.positions,
+            };
+            let count = section.map_or(columns.len(), |section| section.rows);
+            let nonzeros = Nonzeros::new(part, count, false)?;
+            let rows = Some(RowsOfX { rows: here.rows, of: rows_of_x });
+            let product = Product::new(nonzeros, rows, Layout::RowMajor, &problem, device)?;
+            others.push(Other { section, rows: count, product });
+        }
+        let of_others = others.iter().map(|other| other.product.bytes()).sum::<usize>();
+        let held = own.bytes() + of_others + exchange.bytes();
         let explained = (&problem, pattern);
         let choice = own.plan.choice();
         let explanation =
@@ -204,9 +211,10 @@ impl<T: DistScalar> SddmmPlan<T> {
             rows_of_y,
             own,
             others,
-            sends,
+            sends: fetch.sends,
+            forwards: fetch.forwards,
+            incoming: exchange.incoming_count(),
             exchange,
-            firsts,
             fallible: any_gpu,
             explanation,
         };
@@ -253,20 +261,30 @@ impl<T: DistScalar> SddmmPlan<T> {
         let (ranks, n) = (self.ranks.clone(), self.problem.columns);
         let communicator = ranks.communicator();
         self.exchange.receive(communicator)?;
+        begin_forwards(&mut self.forwards);
         for (message, rows) in &self.sends {
             pack(&y, rows, self.exchange.outgoing(*message));
             self.exchange.send(communicator, *message)?;
         }
         self.own.execute(x, y, values, factors, (alpha, beta))?;
-        self.exchange.finish(communicator)?;
-        if let Some((product, ghosts)) = &mut self.others {
-            for (message, first) in self.firsts.iter().enumerate() {
-                let rows = self.exchange.incoming::<T>(message);
-                ghosts.data_mut()[first * n..][..rows.len()].copy_from_slice(rows);
-            }
-            product.execute(x, ghosts.view(), values, factors, (alpha, beta))?;
+        for Other { rows, product, .. } in self.others.iter_mut().filter(|_| n == 0) {
+            let y = DenseView::row_major(*rows, n, &[])?;
+            product.execute(x, y, values, factors, (alpha, beta))?;
         }
-        Ok(())
+        for _ in 0..self.incoming {
+            let message = self.exchange.next(communicator)?;
+            let row = n * size_of::<T>();
+            forward_rows(&mut self.exchange, communicator, &mut self.forwards, (message, row))?;
+            for Other { section, rows, product } in &mut self.others {
+                let section = section.filter(|section| section.message == message);
+                if let Some(Section { first, .. }) = section {
+                    let y = &self.exchange.incoming::<T>(message)[first * n..][..*rows * n];
+                    let y = DenseView::row_major(*rows, n, y)?;
+                    product.execute(x, y, values, factors, (alpha, beta))?;
+                }
+            }
+        }
+        self.exchange.finish(communicator)
     }
 
     /// X and Y in the planned layouts and the factors, if the operands fit.
@@ -285,7 +303,7 @@ impl<T: DistScalar> SddmmPlan<T> {
         let factors = factors.map(|f| f.fit("factors", self.pattern, self.nnz)).transpose()?;
         if factors.is_some() {
             self.own.reserve()?;
-            self.others.as_mut().map_or(Ok(()), |(product, _)| product.reserve())?;
+            self.others.iter_mut().try_for_each(|other| other.product.reserve())?;
         }
         Ok((x, y, factors))
     }
@@ -299,19 +317,4 @@ fn rows_of_x(problem: &Problem, rows: usize) -> Batch {
 /// This rank's rows of Y.
 fn rows_of_y(problem: &Problem, rows: usize) -> Batch {
     local_rows(problem, "Y on this rank", rows, problem.layout_b)
-}
-
-/// The nonzeros with ghost rows of Y: (row, ghost row, position), row by row.
-fn ghost_nonzeros(entries: &[(u32, u32, usize)], rows: usize, ghosts: usize) -> Result<Nonzeros> {
-    let mut offsets = vec![0_u64; rows + 1];
-    entries.iter().for_each(|(row, ..)| offsets[*row as usize + 1] += 1);
-    (0..rows).for_each(|row| offsets[row + 1] += offsets[row]);
-    let part = Part {
-        rows: (0..rows as u32).collect(),
-        offsets,
-        columns: entries.iter().map(|(_, ghost, _)| *ghost).collect(),
-        positions: entries.iter().map(|(.., position)| *position).collect(),
-    };
-    let pattern: Pattern<u32, u64> = part.pattern(ghosts)?;
-    Ok(Nonzeros { pattern, positions: Some(part.positions) })
 }

@@ -1,17 +1,21 @@
 //! The rows of B that a rank multiplies with: its own, and ghost rows.
 
+use std::ops::Range;
+
 use gustav_core::buffer::try_vec;
-use gustav_core::{Error, Index, Operation, Problem, Result};
+use gustav_core::{Error, Index, Operation, PatternView, Problem, Result};
 
 use crate::blocks::fits;
-use crate::communicator::Tag;
 use crate::device::{arguments, supports};
 use crate::exchange::{Exchange, all_to_all};
+use crate::fetch::Fetch;
 use crate::ghosts::Ghosts;
 use crate::gpu::chunks;
 use crate::local::DistScalar;
-use crate::row_parts::{RowPart, largest, row_parts};
+use crate::routes::Routes;
+use crate::row_parts::{RowPart, largest, nonzeros_of, row_parts};
 use crate::volume::Counted;
+use crate::waiting::Waiting;
 use crate::{Communication, Device, DistPattern};
 
 // Fewest intermediate products that are worth a product of their own while messages are in flight.
@@ -36,10 +40,12 @@ pub struct Gathered<I: Index> {
     pub own_row: usize,
     pub own_at: usize,
     pub exchange: Exchange,
-    /// Where the values of each incoming message go.
+    /// Messages of values.
+    pub fetch: Fetch,
+    /// The first value of each rank.
     pub firsts: Vec<usize>,
-    /// Outgoing messages, and the positions of the values that go out with them.
-    pub sends: Vec<(usize, Vec<usize>)>,
+    /// Which parts wait for messages.
+    pub waiting: Waiting,
 }
 
 impl<I: Index> Gathered<I> {
@@ -65,8 +71,10 @@ impl<I: Index> Gathered<I> {
         ranks.agree_on(agreed, check(a, b, &problem))?;
         ranks.count_plan();
 
-        ranks.hosts()?;
         let ghosts = Ghosts::new(a)?;
+        // Positions of the values that every rank needs.
+        let requested = values_of(&b.local().view(), &ghosts.requested)?;
+        let routes = Routes::new(ranks, device, true, &requested)?;
         let (_, limit) = chunks(ranks, on_gpu, &problem)?;
         let local = b.local().view();
         // Lengths of rows, then their columns.
@@ -76,13 +84,21 @@ impl<I: Index> Gathered<I> {
         let columns = all_to_all(ranks, &columns.iter().map(Vec::as_slice).collect::<Vec<_>>())?;
         let least_early = if on_gpu { LEAST_EARLY_ON_GPU } else { LEAST_EARLY };
         let described = (number, problem, limit, least_early);
-        ranks.together(Self::build::<T, O>([a, b], described, &ghosts, (&lengths, &columns)))
+        let routed = (&routes, &requested[..]);
+        ranks.together(Self::build::<T, O>(
+            [a, b],
+            described,
+            &ghosts,
+            routed,
+            (&lengths, &columns),
+        ))
     }
 
     fn build<T: DistScalar, O: Index>(
         [a, b]: [&DistPattern<I, O>; 2],
         (number, problem, limit, least_early): (u64, Problem, usize, u64),
         ghosts: &Ghosts,
+        (routes, requested): (&Routes, &[Vec<u32>]),
         (lengths, received): (&[Vec<u64>], &[Vec<I>]),
     ) -> Result<Self> {
         let ranks = a.ranks();
@@ -94,24 +110,19 @@ impl<I: Index> Gathered<I> {
         let mut columns = try_vec::<I>(local.nnz() + remote, "columns of rows of B")?;
         let mut offsets = try_vec::<u64>(rows + 1, "row offsets of B")?;
         offsets.push(0);
-        let mut own_at = 0;
-        let mut exchange = Exchange::with_limit(limit);
-        let mut firsts = Vec::new();
+        let (mut firsts, mut needed) = (Vec::new(), Vec::new());
         for q in 0..ranks.size() {
             let ends = |lengths: &mut dyn Iterator<Item = u64>, offsets: &mut Vec<u64>| {
                 for len in lengths {
                     offsets.push(offsets[offsets.len() - 1] + len);
                 }
             };
+            firsts.push(columns.len());
             if q == rank {
-                own_at = columns.len();
                 ends(&mut (0..own).map(|r| local.row_len(r) as u64), &mut offsets);
                 columns.extend_from_slice(local.indices());
             } else {
-                if !received[q].is_empty() {
-                    exchange.add_incoming::<T>(q, Tag::Operands, received[q].len())?;
-                    firsts.push(columns.len());
-                }
+                needed.push((q, received[q].len()));
                 ends(&mut lengths[q].iter().copied(), &mut offsets);
                 columns.extend_from_slice(&received[q]);
             }
@@ -127,23 +138,18 @@ impl<I: Index> Gathered<I> {
         let first_row = |q: usize| ghosts.first_row(q, rank, own);
         let of_a = ghosts.rows_of_nonzeros(a.local().nnz(), rank, first_row)?;
         let len = |row: &u32| offsets[*row as usize + 1] - offsets[*row as usize];
-        let products =
-            |part: &RowPart| of_a[part.nonzeros(a.local().offsets())].iter().map(len).sum::<u64>();
-        let parts = match firsts.is_empty() {
-            // There is nothing to wait for.
-            true => row_parts(&ghosts.blocks, a.local().nrows(), u64::MAX, products),
-            false => row_parts(&ghosts.blocks, a.local().nrows(), least_early, products),
+        let products = |rows: &Range<usize>| {
+            of_a[nonzeros_of(rows, a.local().offsets())].iter().map(len).sum::<u64>()
         };
-        let largest = largest(parts.iter().map(|part| products(part) as usize));
-        let mut sends = Vec::new();
-        for (q, requested) in ghosts.requested.iter().enumerate() {
-            let positions: Vec<usize> =
-                requested.iter().flat_map(|r| local.row_range(*r as usize)).collect();
-            if !positions.is_empty() {
-                let message = exchange.add_outgoing::<T>(q, Tag::Operands, positions.len())?;
-                sends.push((message, positions));
-            }
-        }
+        let mut exchange = Exchange::with_limit(limit);
+        let fetch = Fetch::new::<T>(&mut exchange, routes, rank, (&needed, requested), 1)?;
+        // Without values to wait for, parts are worth nothing.
+        let least = if fetch.arrivals.is_empty() { u64::MAX } else { least_early };
+        let parts = row_parts(&ghosts.blocks, a.local().nrows(), least, products);
+        let largest = largest(parts.iter().map(|part| products(&part.rows) as usize));
+        let messages_of =
+            |part: &RowPart| part.needs.iter().filter_map(|q| fetch.message_of(*q)).collect();
+        let waiting = Waiting::new(parts.iter().map(messages_of), exchange.incoming_count());
         Ok(Gathered {
             number,
             problem,
@@ -153,10 +159,11 @@ impl<I: Index> Gathered<I> {
             offsets,
             columns,
             own_row: first_row(rank),
-            own_at,
+            own_at: firsts[rank],
             exchange,
+            fetch,
             firsts,
-            sends,
+            waiting,
         })
     }
 
@@ -165,25 +172,40 @@ impl<I: Index> Gathered<I> {
         (b.nnz() * (b.ranks().size() - 1) * size_of::<T>()) as u64
     }
 
+    /// The number of values of the ranks that `of` accepts.
+    fn needed(&self, of: impl Fn(usize) -> bool) -> u64 {
+        let arrivals = self.fetch.arrivals.iter().filter(|(q, _)| of(*q));
+        arrivals.map(|(_, arrival)| arrival.rows() as u64).sum()
+    }
+
     /// What this rank multiplies and sends: of A·B, intermediate products and values; and how many of the products it
     /// multiplies before anything has arrived.
     ///
     /// # Errors
     /// As all calls of a [`Communicator`](crate::Communicator).
-    pub fn count<O: Index>(&self, a: &DistPattern<I, O>) -> Result<(Counted, u64)> {
-        let ranks = a.ranks();
+    pub fn count<T: DistScalar, O: Index>(&self, a: &DistPattern<I, O>) -> Result<(Counted, u64)> {
+        let (ranks, value) = (a.ranks(), size_of::<T>() as u64);
+        let hosts = ranks.hosts()?;
         let len = |row: &u32| self.offsets[*row as usize + 1] - self.offsets[*row as usize];
         let products = |nonzeros: &[u32]| nonzeros.iter().map(len).sum::<u64>();
         let nonzeros = products(&self.of_a);
-        let early = self.parts.iter().filter(|part| part.is_early || self.firsts.is_empty());
-        let early = early.map(|part| products(&self.of_a[part.nonzeros(a.local().offsets())]));
-        let early = early.sum();
+        let of_part = |part: usize| self.parts[part].nonzeros(a.local().offsets());
+        let early = self.waiting.early().map(|part| products(&self.of_a[of_part(part)])).sum();
         let mut counted = Counted { nonzeros, ..Counted::default() };
-        counted.add_messages(&self.exchange, ranks.rank(), ranks.hosts()?);
-        counted.rows_of_b_bytes = counted.sent_bytes;
-        counted.direct_network_bytes = counted.network.sent_bytes;
+        counted.add_messages(&self.exchange, ranks.rank(), hosts);
+        counted.rows_of_b_bytes = self.needed(|_| true) * value;
+        counted.direct_network_bytes = self.needed(|q| hosts.differ(q, ranks.rank())) * value;
         Ok((counted, early))
     }
+}
+
+/// The positions of the nonzeros of the rows that each rank needs.
+fn values_of<I: Index, O: Index>(
+    b: &PatternView<'_, I, O>,
+    requested: &[Vec<u32>],
+) -> Result<Vec<Vec<u32>>> {
+    fits("nonzeros", b.nnz())?;
+    Ok(of_rows(requested, |row| b.row_range(row).map(|at| at as u32)))
 }
 
 /// What `of` gives for the rows that each rank needs.

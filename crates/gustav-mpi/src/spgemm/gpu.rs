@@ -6,10 +6,12 @@ use gustav_cuda::{DeviceBuffer, DeviceCsr, DeviceValues, RowList};
 use super::gpu_parts::{Numbered, Parts};
 use super::{Gathered, call};
 use crate::device::unmasked;
-use crate::gpu::{Gpu, GpuMessages, Joined, check_device, part, positions};
+use crate::fetch::{Fetch, Forward, begin_forwards};
+use crate::gpu::{Gpu, GpuMessages, Joined, Placing, check_device, part};
 use crate::local::DistScalar;
 use crate::matrix::over_ranks;
 use crate::volume::Counted;
+use crate::waiting::Waiting;
 use crate::{Communication, DistPattern, Explanation, Partition, Ranks};
 
 /// A sparse matrix whose rows are spread over ranks, of which this one has its rows on a GPU. Products are planned of
@@ -61,10 +63,16 @@ pub struct GpuSpgemmPlan<T: DistScalar, I: Index = u32, O: Index = u32> {
     columns: Partition,
     device: gustav_cuda::Device,
     parts: Parts<T, I, O>,
+    /// The parts that wait for messages.
+    waiting: Waiting,
     /// The first of this rank's values of B among all that it multiplies with, where there are values of other ranks.
     own_at: Option<usize>,
     /// Messages, and the positions of the values that go out with them.
     sends: Vec<(usize, RowList<T>)>,
+    /// Messages of values that this rank forwards.
+    forwards: Vec<Forward>,
+    /// How received values get to where products read them.
+    received: Placing<T>,
     messages: GpuMessages<T>,
     explanation: Explanation,
 }
@@ -95,7 +103,7 @@ impl<T: DistScalar, I: Index, O: Index> GpuSpgemmPlan<T, I, O> {
         gpu: &Gpu,
     ) -> Result<(Self, Counted)> {
         let (ranks, device) = (a.ranks(), &gpu.device);
-        let (counted, early) = gathered.count(a)?;
+        let (counted, early) = gathered.count::<T, O>(a)?;
         let Gathered {
             number,
             problem,
@@ -107,8 +115,9 @@ impl<T: DistScalar, I: Index, O: Index> GpuSpgemmPlan<T, I, O> {
             own_row,
             own_at,
             exchange,
+            fetch,
             firsts,
-            sends,
+            waiting,
         } = gathered;
         let (rows, nnz_of_b) = (offsets.len() - 1, columns.len());
         let narrow = |o: &u64| O::try_from_usize(*o as usize, "row offsets of B");
@@ -118,17 +127,21 @@ impl<T: DistScalar, I: Index, O: Index> GpuSpgemmPlan<T, I, O> {
         let parts =
             Parts::new(device, [a.local(), b.local()], &pattern_b, (parts, numbered), &problem)?;
 
-        let list = |(message, at): (usize, Vec<usize>)| {
-            let at = positions(at.into_iter())?;
+        let sizes = (exchange.incoming_count(), 1);
+        let received = Placing::new(device, &fetch, sizes, |q| firsts[q])?;
+        let Fetch { sends, forwards, arrivals } = fetch;
+        let list = |(message, at): (usize, Vec<u32>)| {
             Ok((message, RowList::new(device, &at, problem.semiring)?))
         };
         let sends = sends.into_iter().map(list).collect::<Result<Vec<_>>>()?;
         // Without values of other ranks, the product reads the rank's own where they are.
-        let joined = (!firsts.is_empty()).then(|| Joined { len: nnz_of_b, firsts: &firsts });
+        let in_place = &received.in_place;
+        let joined = (!arrivals.is_empty()).then_some(Joined { len: nnz_of_b, in_place });
         let own_at = joined.as_ref().map(|_| own_at);
-        let messages = GpuMessages::new(ranks, device, exchange, joined, false)?;
+        // Values that are forwarded are copied from one message to another on the host.
+        let messages = GpuMessages::new(ranks, device, exchange, joined, !forwards.is_empty())?;
         let lists = sends.iter().map(|(_, at)| at.bytes()).sum::<usize>();
-        let held = parts.bytes() + lists + messages.bytes();
+        let held = parts.bytes() + lists + received.bytes() + messages.bytes();
         let explained = (&problem, a);
         let explanation =
             Explanation::new(explained, Communication::RowsOfB, parts.choice(), (early, held));
@@ -139,8 +152,11 @@ impl<T: DistScalar, I: Index, O: Index> GpuSpgemmPlan<T, I, O> {
             columns: b.columns().clone(),
             device: device.clone(),
             parts,
+            waiting,
             own_at,
             sends,
+            forwards,
+            received,
             messages,
             explanation,
         };
@@ -238,6 +254,8 @@ impl<T: DistScalar, I: Index, O: Index> GpuSpgemmPlan<T, I, O> {
         b: &DeviceBuffer<T>,
         alpha: Option<T::Accum>,
     ) -> Result<DeviceCsr<T, I, O>> {
+        self.waiting.begin();
+        begin_forwards(&mut self.forwards);
         let mut transport = self.messages.begin()?;
         let stream = transport.stream;
         for (message, at) in &self.sends {
@@ -245,18 +263,25 @@ impl<T: DistScalar, I: Index, O: Index> GpuSpgemmPlan<T, I, O> {
             transport.queue_send(*message)?;
         }
         let joined = self.own_at.zip(transport.staging.joined.as_ref());
-        if let Some((first, all)) = joined {
+        let all = joined.map(|(first, all)| {
             // SAFETY: the plan has the memory, which is used on this stream.
-            let mut own = unsafe { part(all, first, b.len()) };
-            own.copy_from(b, stream)?;
-        }
+            let (mut own, all) = unsafe { (part(all, first, b.len()), part(all, 0, all.len())) };
+            own.copy_from(b, stream).map(|()| all)
+        });
+        let all = all.transpose()?;
+        let b = [b, all.as_ref().unwrap_or(b)];
         // Products wait for the GPU to count: what others need is sent before.
         transport.send_pending()?;
         let mut products = self.parts.begin();
-        self.parts.execute(&mut products, true, (a, b, alpha), stream)?;
-        transport.receive_all()?;
-        let all = transport.staging.joined.as_ref().unwrap_or(b);
-        self.parts.execute(&mut products, false, (a, all, alpha), stream)?;
+        let parts = &mut self.parts;
+        let mut execute = |part: usize| parts.execute(&mut products, part, (a, b, alpha), stream);
+        self.waiting.early().try_for_each(&mut execute)?;
+        for _ in 0..transport.staging.incoming.len() {
+            let message = transport.next_message()?;
+            transport.forward(&mut self.forwards, (message, 1))?;
+            self.received.copy(message, transport.staging, stream)?;
+            self.waiting.arrived(message).try_for_each(&mut execute)?;
+        }
         let c = self.parts.join(products, stream)?;
         transport.finish()?;
         Ok(c)

@@ -67,11 +67,13 @@ impl<T: DistScalar, I: Index, O: Index> Parts<T, I, O> {
                 Ok(DevicePattern::new_unchecked(b.nrows(), b.ncols(), offsets, indices))
             }
         };
-        let of_own = parts.iter().find(|part| part.is_early).map(|_| own(&of_all)).transpose()?;
+        let has_ghosts = all.nrows() > b.nrows();
+        let is_own = |part: &RowPart| has_ghosts && part.needs.is_empty();
+        let of_own = parts.iter().find(|part| is_own(part)).map(|_| own(&of_all)).transpose()?;
         let part = |of: RowPart| {
-            let early = of_own.as_ref().filter(|_| of.is_early);
-            let first = early.map_or(0, |_| numbered.own_row);
-            let of_b = early.unwrap_or(&of_all);
+            let of_own = of_own.as_ref().filter(|_| is_own(&of));
+            let first = of_own.map_or(0, |_| numbered.own_row);
+            let of_b = of_own.unwrap_or(&of_all);
             let values = of.nonzeros(a.offsets());
             let (rows, inner) = (of.rows.len(), of_b.nrows());
             let row_of_b = |at: usize| {
@@ -117,24 +119,23 @@ impl<T: DistScalar, I: Index, O: Index> Parts<T, I, O> {
         self.parts.iter().map(|_| None).collect()
     }
 
-    /// Computes those of the parts that are early, or the others, on `stream`; early ones take the rank's values of B.
+    /// Computes part `number` on `stream`, with the rank's values `own` of B, or all that it multiplies with.
     ///
     /// # Errors
     /// As [`SpgemmPlan::execute`].
     pub fn execute(
         &mut self,
         products: &mut [Option<DeviceCsr<T, I, O>>],
-        is_early: bool,
-        (a, b, alpha): (&DeviceBuffer<T>, &DeviceBuffer<T>, Option<T::Accum>),
+        number: usize,
+        (a, [own, all], alpha): (&DeviceBuffer<T>, [&DeviceBuffer<T>; 2], Option<T::Accum>),
         stream: &Stream,
     ) -> Result<()> {
-        let parts = self.parts.iter_mut().zip(products);
-        for (part, product) in parts.filter(|(part, _)| part.of.is_early == is_early) {
-            let call = alpha.map_or_else(SpgemmCall::new, |alpha| SpgemmCall::new().alpha(alpha));
-            // SAFETY: nobody writes values of A.
-            let a = unsafe { a.part(part.values.start, part.values.len()) };
-            *product = Some(part.plan.execute(&a, b, call.on(stream))?);
-        }
+        let part = &mut self.parts[number];
+        let call = alpha.map_or_else(SpgemmCall::new, |alpha| SpgemmCall::new().alpha(alpha));
+        // SAFETY: nobody writes values of A.
+        let a = unsafe { a.part(part.values.start, part.values.len()) };
+        let b = if part.of.needs.is_empty() { own } else { all };
+        products[number] = Some(part.plan.execute(&a, b, call.on(stream))?);
         Ok(())
     }
 

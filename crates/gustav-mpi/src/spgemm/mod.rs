@@ -10,10 +10,12 @@ use gustav_core::{Csr, Index, Pattern, PatternId, Problem, Result, Scalar, Value
 
 use crate::blocks::fits;
 use crate::exchange::Exchange;
+use crate::fetch::{Arrival, Fetch, Forward, begin_forwards, forward_rows};
 use crate::local::DistScalar;
 use crate::ranks::Arguments;
 use crate::row_parts::RowPart;
 use crate::volume::Counted;
+use crate::waiting::Waiting;
 use crate::{Communication, Device, DistCsr, DistPattern, Explanation, Partition, Ranks};
 
 use gathered::Gathered;
@@ -24,8 +26,8 @@ use parts::{Known, Part, Unfinished};
 ///
 /// B's rows are spread as A's columns; C's rows are spread as A's, its columns as B's. When the plan is made, every
 /// rank fetches the patterns of the ghost rows of B that its nonzeros need. An execution fetches their values,
-/// multiplies consecutive rows of A that need none of them meanwhile, if there are enough, and then the others. Making
-/// and executing it are collective, as those of an [`SpmmPlan`](crate::SpmmPlan). Results are the same to the bit from
+/// multiplies consecutive rows of A that need none of them meanwhile, if there are enough, and others once what they
+/// need has arrived. Making and executing it are collective, as those of an [`SpmmPlan`](crate::SpmmPlan). Results are the same to the bit from
 /// run to run.
 pub struct SpgemmPlan<T: DistScalar, I: Index = u32, O: Index = u32> {
     ranks: Ranks,
@@ -33,6 +35,8 @@ pub struct SpgemmPlan<T: DistScalar, I: Index = u32, O: Index = u32> {
     patterns: [(PatternId, usize); 2],
     columns: Partition,
     parts: Vec<Part<T>>,
+    /// The parts that wait for messages.
+    waiting: Waiting,
     /// The columns of C that this rank can have, increasing: those of parts are numbered by them.
     of_c: Vec<I>,
     /// The pattern of the last product.
@@ -41,10 +45,12 @@ pub struct SpgemmPlan<T: DistScalar, I: Index = u32, O: Index = u32> {
     values: Vec<T>,
     own_at: usize,
     /// Messages, and the positions of the values that go out with them.
-    sends: Vec<(usize, Vec<usize>)>,
+    sends: Vec<(usize, Vec<u32>)>,
+    /// Messages of values that this rank forwards.
+    forwards: Vec<Forward>,
     exchange: Exchange,
-    /// Where the values of each incoming message go.
-    firsts: Vec<usize>,
+    /// Values that are received, and where they go.
+    arrivals: Vec<(usize, Arrival)>,
     explanation: Explanation,
 }
 
@@ -74,7 +80,7 @@ impl<T: DistScalar, I: Index, O: Index> SpgemmPlan<T, I, O> {
         device: &Device,
     ) -> Result<(Self, Counted)> {
         let ranks = a.ranks();
-        let (counted, early) = gathered.count(a)?;
+        let (counted, early) = gathered.count::<T, O>(a)?;
         let Gathered {
             number,
             problem,
@@ -85,10 +91,13 @@ impl<T: DistScalar, I: Index, O: Index> SpgemmPlan<T, I, O> {
             columns: of_b,
             own_at,
             exchange,
+            fetch,
             firsts,
-            sends,
+            waiting,
             ..
         } = gathered;
+        let Fetch { sends, forwards, arrivals } = fetch;
+        let arrivals = arrivals.into_iter().map(|(q, arrival)| (firsts[q], arrival)).collect();
         let rows = offsets.len() - 1;
         // Columns that occur, so that accumulators are as large as what this rank has, not as all of B.
         let mut of_c = try_vec::<I>(of_b.len(), "columns of C")?;
@@ -108,7 +117,7 @@ impl<T: DistScalar, I: Index, O: Index> SpgemmPlan<T, I, O> {
                 request.sorted(problem.sorted).calls(problem.calls).problem.typed::<T, u32, u64>();
             let plan =
                 gustav_cpu::SpgemmPlan::new(&pattern_a, &pattern_b, &planned, &device.options)?;
-            Ok(Part { values: of.nonzeros(of_rows), of, plan })
+            Ok(Part { values: of.nonzeros(of_rows), plan })
         };
         let parts = parts.into_iter().map(part).collect::<Result<Vec<_>>>()?;
         let mut values = try_vec::<T>(of_b.len(), "values of rows of B")?;
@@ -126,13 +135,15 @@ impl<T: DistScalar, I: Index, O: Index> SpgemmPlan<T, I, O> {
             patterns,
             columns: b.columns().clone(),
             parts,
+            waiting,
             of_c,
             last: None,
             values,
             own_at,
             sends,
+            forwards,
             exchange,
-            firsts,
+            arrivals,
             explanation,
         };
         Ok((plan, counted))
@@ -176,20 +187,33 @@ impl<T: DistScalar, I: Index, O: Index> SpgemmPlan<T, I, O> {
         let ranks = self.ranks.clone();
         let communicator = ranks.communicator();
         self.exchange.receive(communicator)?;
+        begin_forwards(&mut self.forwards);
         for (message, positions) in &self.sends {
             let to = self.exchange.outgoing::<T>(*message);
-            to.iter_mut().zip(positions).for_each(|(to, from)| *to = b[*from]);
+            to.iter_mut().zip(positions).for_each(|(to, from)| *to = b[*from as usize]);
             self.exchange.send(communicator, *message)?;
         }
         self.values[self.own_at..][..b.len()].copy_from_slice(b);
         let mut c = Unfinished::new(&self.parts, self.last.take())?;
-        c.execute(&mut self.parts, true, (a, &self.values, alpha))?;
-        self.exchange.finish(communicator)?;
-        for (message, first) in self.firsts.iter().enumerate() {
-            let values = self.exchange.incoming::<T>(message);
-            self.values[*first..][..values.len()].copy_from_slice(values);
+        self.waiting.begin();
+        let parts = &mut self.parts;
+        self.waiting
+            .early()
+            .try_for_each(|part| c.execute(parts, part, (a, &self.values, alpha)))?;
+        for _ in 0..self.exchange.incoming_count() {
+            let message = self.exchange.next(communicator)?;
+            let value = size_of::<T>();
+            forward_rows(&mut self.exchange, communicator, &mut self.forwards, (message, value))?;
+            let of_message = self.arrivals.iter().filter(|(_, of)| of.section.message == message);
+            for (first, arrival) in of_message {
+                let section = &self.exchange.incoming::<T>(message)[arrival.range(1)];
+                arrival.copy(section, &mut self.values[*first..], 1);
+            }
+            self.waiting
+                .arrived(message)
+                .try_for_each(|part| c.execute(parts, part, (a, &self.values, alpha)))?;
         }
-        c.execute(&mut self.parts, false, (a, &self.values, alpha))?;
+        self.exchange.finish(communicator)?;
         let (known, c) = c.finish(&self.of_c, self.columns.rows())?;
         self.last = Some(known);
         Ok(c)

@@ -8,12 +8,9 @@ use gustav_cpu::SpgemmPlan;
 use gustav_cpu::spgemm::SpgemmCall;
 
 use crate::local::DistScalar;
-use crate::row_parts::RowPart;
 
 /// Some of this rank's rows of A times the rows of B that the rank multiplies with.
 pub struct Part<T: DistScalar> {
-    /// The rows.
-    pub of: RowPart,
     /// Where their values of A are.
     pub values: Range<usize>,
     /// Their product, whose columns are numbered by those that occur.
@@ -52,37 +49,31 @@ impl<T: DistScalar, I: Index, O: Index> Unfinished<T, I, O> {
         })
     }
 
-    /// Computes those of `parts` that are early, or the others.
+    /// Computes part `number` of `parts`.
     ///
     /// # Errors
     /// As [`SpgemmPlan::execute`].
     pub fn execute(
         &mut self,
         parts: &mut [Part<T>],
-        is_early: bool,
+        number: usize,
         (a, b, alpha): (&[T], &[T], Option<T::Accum>),
     ) -> Result<()> {
+        let part = &mut parts[number];
+        let a = &a[part.values.clone()];
         match self {
             Unfinished::Parts(products) => {
-                let parts = parts.iter_mut().zip(products);
-                for (part, product) in parts.filter(|(part, _)| part.of.is_early == is_early) {
-                    let call = SpgemmCall { alpha, ..SpgemmCall::default() };
-                    *product = Some(part.plan.execute(&a[part.values.clone()], b, call)?);
-                }
+                let call = SpgemmCall { alpha, ..SpgemmCall::default() };
+                products[number] = Some(part.plan.execute(a, b, call)?);
+                Ok(())
             }
             Unfinished::Values(known, values) => {
-                let mut rest = &mut values[..];
-                for (part, pattern) in parts.iter_mut().zip(&known.parts) {
-                    let (to, after) = rest.split_at_mut(pattern.nnz());
-                    rest = after;
-                    if part.of.is_early == is_early {
-                        let a = &a[part.values.clone()];
-                        part.plan.execute_into(a, b, alpha, (pattern, to))?;
-                    }
-                }
+                let first = known.parts[..number].iter().map(Pattern::nnz).sum::<usize>();
+                let pattern = &known.parts[number];
+                let to = &mut values[first..][..pattern.nnz()];
+                part.plan.execute_into(a, b, alpha, (pattern, to))
             }
         }
-        Ok(())
     }
 
     /// C, all of whose parts are computed, over `columns` columns, of which `of_c` are numbered by the plans; and its

@@ -1,19 +1,19 @@
 //! Making a plan, once the ranks have described their blocks to each other.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use gustav_core::{Index, Layout, Pattern, Problem, Result};
 use gustav_cpu::{CpuScalar, Options};
 
-use super::rows::{self, Arrival, WholeRows};
+use super::rows::{self, WholeRows};
 use super::{
-    Contents, Described, Forward, Incoming, Own, Partial, Peer, Received, Section, Send, Served,
-    SpmmPlan, Workspace,
+    Contents, Described, Incoming, Own, Partial, Peer, Received, Send, Served, SpmmPlan, Workspace,
 };
 use crate::block_description::RemoteBlock;
 use crate::blocks::{Block, Blocks, fits};
 use crate::communicator::Tag;
 use crate::exchange::Exchange;
+use crate::fetch::{Arrival, Forward, Routed, Section};
 use crate::hosts::Relay;
 use crate::local::{Common, DistScalar, Nonzeros, Product, is_widened, largest_buffer};
 use crate::routes::{RelayedRows, Routes};
@@ -98,7 +98,7 @@ impl<'b, I: Index, O: Index> Builder<'b, I, O> {
         let Messages { exchange, incoming, arrivals, .. } = messages;
         let own: Own<T::Accum> = match whole {
             Some(mut rows) => {
-                rows.receives(arrivals);
+                rows.receives(arrivals, incoming.len());
                 Own::Rows(rows)
             }
             None => {
@@ -264,7 +264,7 @@ impl<'b, I: Index, O: Index> Builder<'b, I, O> {
         };
         let direct = operands.map(|message| Section { message, first: 0, rows: rows_received });
         if let (Some(of_b), Some((first, positions))) = (section.or(direct), appended) {
-            messages.arrivals.push(Arrival { of_b, positions, first });
+            messages.arrivals.push((q, first, Arrival { section: of_b, positions }));
         }
         // Without rows of B there is nothing to multiply with them.
         let received = section.or(direct).and_then(|of_b| Some((of_b, received?)));
@@ -312,11 +312,11 @@ impl<'b, I: Index, O: Index> Builder<'b, I, O> {
         let partial = peers.iter().filter_map(|p| p.received.as_ref()?.rows.as_ref());
         let sections = peers.iter().filter_map(|p| p.received.as_ref());
         let appended = match own {
-            Own::Rows(rows) => rows.arrivals(),
-            Own::Block(_) => &[],
+            Own::Rows(rows) => rows.most_received(),
+            Own::Block(_) => 0,
         };
-        let sections = sections.map(|r| r.of_b).chain(appended.iter().map(|arrival| arrival.of_b));
-        let rows_of_b = sections.map(|of_b| if widened { of_b.rows * n } else { 0 });
+        let rows_of_b = sections.map(|received| received.of_b.rows).chain([appended]);
+        let rows_of_b = rows_of_b.map(|rows| if widened { rows * n } else { 0 });
         let b =
             widened.then(|| gustav_core::Dense::zeros(self.rows_of_b, n, self.problem.layout_b));
         Ok(Workspace {
@@ -335,9 +335,9 @@ pub(super) struct Messages {
     pub exchange: Exchange,
     pub incoming: Vec<Incoming>,
     /// By the rank that has them, where rows of B are found that are received through a relay, or that this rank forwards.
-    pub sections: HashMap<usize, Section>,
-    /// Rows of B that are put after this rank's.
-    arrivals: Vec<Arrival>,
+    pub sections: BTreeMap<usize, Section>,
+    /// Rows of B that are put after this rank's: of which rank, and where.
+    arrivals: Vec<(usize, usize, Arrival)>,
 }
 
 impl Messages {
@@ -362,37 +362,15 @@ impl Messages {
         blocks: &[Block],
         n: usize,
     ) -> Result<Vec<Forward>> {
-        let mut sources: BTreeMap<usize, Vec<(usize, Vec<u32>)>> = BTreeMap::new();
-        for RelayedRows { from, rows, requested } in &routes.relayed {
-            let message =
-                self.add_incoming::<T>((*from, Tag::ToRelay, rows * n), Contents::ToRelay)?;
-            self.sections.insert(*from, Section { message, first: 0, rows: *rows });
-            for (q, positions) in requested.iter().filter(|(q, _)| *q != rank) {
-                sources.entry(*q).or_default().push((message, positions.clone()));
-            }
+        let needed = blocks.iter().map(|block| (block.peer, block.columns.len()));
+        let routed = Routed::new::<T>(&mut self.exchange, routes, rank, needed, n)?;
+        let Routed { to_relay, forwarded, forwards, sections } = routed;
+        let contents = [(Contents::ToRelay, to_relay), (Contents::Forwarded, forwarded)];
+        for (contents, count) in contents {
+            let incoming = || Incoming { contents, multiplied: Vec::new() };
+            self.incoming.extend(std::iter::repeat_with(incoming).take(count));
         }
-        // Rows of several ranks that one relay forwards are one message, in the order of those ranks.
-        let mut by_relay: BTreeMap<usize, (usize, Vec<(usize, usize, usize)>)> = BTreeMap::new();
-        for block in blocks {
-            let through = routes.through[block.peer];
-            if through != block.peer && through != rank {
-                let (sum, parts) = by_relay.entry(through).or_default();
-                parts.push((block.peer, *sum, block.columns.len()));
-                *sum += block.columns.len();
-            }
-        }
-        for (through, (sum, parts)) in by_relay {
-            let message =
-                self.add_incoming::<T>((through, Tag::Forwarded, sum * n), Contents::Forwarded)?;
-            let section = |(q, first, rows)| (q, Section { message, first, rows });
-            self.sections.extend(parts.into_iter().map(section));
-        }
-        let mut forwards = Vec::new();
-        for (q, sources) in sources {
-            let rows: usize = sources.iter().map(|(_, positions)| positions.len()).sum();
-            let message = self.exchange.add_outgoing::<T>(q, Tag::Forwarded, rows * n)?;
-            forwards.push(Forward { message, missing: 0, sources });
-        }
+        self.sections = sections;
         Ok(forwards)
     }
 }

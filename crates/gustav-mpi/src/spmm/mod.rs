@@ -17,6 +17,7 @@ use crate::block_description::{RemoteBlock, describe};
 use crate::blocks::Blocks;
 use crate::device::{arguments, supports};
 use crate::exchange::{Exchange, all_to_all};
+use crate::fetch::{Forward, Section};
 use crate::gpu::chunks;
 use crate::local::{DistScalar, Product, is_widened, local_rows};
 use crate::ranks::Arguments;
@@ -119,24 +120,6 @@ enum Contents {
     ToRelay,
     /// Rows of B that were forwarded.
     Forwarded,
-}
-
-/// Rows of B that go to another rank of this host.
-struct Forward {
-    message: usize,
-    /// Where they are received from: incoming messages, and positions of rows in them.
-    sources: Vec<(usize, Vec<u32>)>,
-    /// Incoming messages that have not arrived.
-    missing: usize,
-}
-
-/// Rows of B in an incoming message.
-#[derive(Clone, Copy, Debug)]
-struct Section {
-    message: usize,
-    /// The first row.
-    first: usize,
-    rows: usize,
 }
 
 /// What passes between this rank and another.
@@ -277,15 +260,11 @@ impl Described {
         };
         let remote = words.iter().enumerate().map(read).collect::<Result<Vec<_>>>();
         let remote = ranks.together(remote)?;
-        let hosts = ranks.hosts()?;
-        let routes = match shape.relays(hosts) && shape.columns > 0 && !device.one_level {
-            false => Routes::direct(ranks.size()),
-            true => {
-                let columns =
-                    |f: &Option<RemoteBlock>| f.iter().flat_map(|f| f.columns.clone()).collect();
-                Routes::by_host(ranks, hosts, &remote.iter().map(columns).collect::<Vec<_>>())?
-            }
-        };
+        let columns =
+            |of: &Option<RemoteBlock>| of.iter().flat_map(|f| f.columns.clone()).collect();
+        let requested: Vec<Vec<u32>> = remote.iter().map(columns).collect();
+        let any = !shape.transpose_a && shape.columns > 0;
+        let routes = Routes::new(ranks, device, any, &requested)?;
         let (any_gpu, limit) = chunks(ranks, on_gpu, &problem)?;
         Ok(Described { number, problem, shape, blocks, remote, routes, any_gpu, limit })
     }

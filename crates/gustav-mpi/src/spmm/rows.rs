@@ -5,23 +5,27 @@ use std::ops::Range;
 use gustav_core::{Arith, Buffer, Dense, DenseView, DenseViewMut, Index, Layout, Pattern, Result};
 use gustav_cpu::CpuScalar;
 
-use super::Section;
 use crate::blocks::Blocks;
 use crate::exchange::Exchange;
+use crate::fetch::Arrival;
 use crate::local::{DistScalar, Nonzeros, Product, copy_all, rows_mut, rows_of_sums};
-use crate::row_parts::{RowPart, largest, row_parts};
+use crate::row_parts::{RowPart, largest, nonzeros_of, row_parts};
+use crate::waiting::Waiting;
 
 // Fewest nonzeros that are worth a product of their own while messages are in flight.
 const LEAST_EARLY: u64 = 1 << 14;
 
 /// The product of this rank's rows of A, whoever has their columns. Values stay where they are, unlike those of blocks,
-/// which are gathered first; B is copied instead, and only rows without columns of other ranks are multiplied before
-/// the rows of B have arrived.
+/// which are gathered first; B is copied instead, and rows are multiplied once all rows of B that they need have
+/// arrived.
 pub(super) struct WholeRows<A: CpuScalar> {
     parts: Vec<Part<A>>,
     /// This rank's rows of B, then those that are received.
     b: Dense<A>,
-    arrivals: Vec<Arrival>,
+    /// Rows of B that are received, and where they go in B.
+    arrivals: Vec<(usize, Arrival)>,
+    /// The parts that wait for messages.
+    waiting: Waiting,
 }
 
 /// Consecutive rows of A.
@@ -29,15 +33,6 @@ struct Part<A: CpuScalar> {
     of: RowPart,
     values: Range<usize>,
     product: Product<A>,
-}
-
-/// Rows of B that are received.
-pub(super) struct Arrival {
-    pub of_b: Section,
-    /// Positions of the rows among those of the section; `None` for all of them.
-    pub positions: Option<Vec<u32>>,
-    /// Where they go in B.
-    pub first: usize,
 }
 
 /// Whether moving the rows of B, with which nothing is multiplied meanwhile, takes fewer bytes than gathering the values
@@ -89,22 +84,30 @@ impl<A: CpuScalar> WholeRows<A> {
             let product = plan(Nonzeros { pattern, positions: None })?;
             Ok(Part { values: of.nonzeros(offsets), of, product })
         };
-        let work = |part: &RowPart| part.nonzeros(offsets).len() as u64;
+        let work = |rows: &Range<usize>| nonzeros_of(rows, offsets).len() as u64;
         let parts = row_parts(blocks, pattern.nrows(), LEAST_EARLY, work);
         Ok(WholeRows {
             parts: parts.into_iter().map(part).collect::<Result<_>>()?,
             b: Dense::zeros(rows, n, Layout::RowMajor)?,
             arrivals: Vec::new(),
+            waiting: Waiting::new(std::iter::empty(), 0),
         })
     }
 
-    /// Says where rows of B are received from.
-    pub fn receives(&mut self, arrivals: Vec<Arrival>) {
-        self.arrivals = arrivals;
+    /// Says where rows of B are received: of the rank, in one of `messages` incoming messages, and where they go in B.
+    pub fn receives(&mut self, arrivals: Vec<(usize, usize, Arrival)>, messages: usize) {
+        let message_of = |peer: &usize| {
+            let arrival = arrivals.iter().find(|(of, ..)| of == peer);
+            arrival.map(|(.., arrival)| arrival.section.message)
+        };
+        let needs = |part: &Part<A>| part.of.needs.iter().filter_map(message_of).collect();
+        self.waiting = Waiting::new(self.parts.iter().map(needs), messages);
+        self.arrivals = arrivals.into_iter().map(|(_, first, arrival)| (first, arrival)).collect();
     }
 
-    pub fn arrivals(&self) -> &[Arrival] {
-        &self.arrivals
+    /// Rows of B that are received together, at most.
+    pub fn most_received(&self) -> usize {
+        self.arrivals.iter().map(|(_, arrival)| arrival.section.rows).max().unwrap_or(0)
     }
 
     /// The product that has most nonzeros.
@@ -114,8 +117,7 @@ impl<A: CpuScalar> WholeRows<A> {
 
     /// Nonzeros that are multiplied before anything has arrived.
     pub fn early(&self) -> u64 {
-        let early = self.parts.iter().filter(|part| part.of.is_early);
-        early.map(|part| part.values.len() as u64).sum()
+        self.waiting.early().map(|part| self.parts[part].values.len() as u64).sum()
     }
 
     /// All products.
@@ -140,38 +142,30 @@ impl<A: CpuScalar + Arith> WholeRows<A> {
     ) -> Result<()> {
         let n = b.ncols();
         copy_all(b, &mut self.b.data_mut()[..b.nrows() * n]);
-        let WholeRows { parts, b, .. } = self;
-        let mut early = parts.iter_mut().filter(|part| part.of.is_early);
-        early.try_for_each(|part| part.execute(values, scratch, (b, c), beta))
+        self.waiting.begin();
+        let WholeRows { parts, b, waiting, .. } = self;
+        waiting.early().try_for_each(|part| parts[part].execute(values, scratch, (b, c), beta))
     }
 
-    /// Multiplies the rest, once all rows of B are in messages of `exchange`.
-    pub fn finish<T: DistScalar<Accum = A>>(
+    /// Multiplies what waited for incoming `message` of `exchange` alone.
+    pub fn arrived<T: DistScalar<Accum = A>>(
         &mut self,
         exchange: &Exchange,
+        message: usize,
         values: &[T],
         [scratch, _, widened]: &mut [&mut Buffer<A>; 3],
-        c: &mut DenseViewMut<'_, A>,
-        beta: A,
+        (c, beta): (&mut DenseViewMut<'_, A>, A),
     ) -> Result<()> {
-        let n = self.b.ncols();
-        for Arrival { of_b, positions, first } in &self.arrivals {
-            let received = &exchange.incoming::<T>(of_b.message)[of_b.first * n..][..of_b.rows * n];
-            let received = rows_of_sums(received, widened);
-            let to = &mut self.b.data_mut()[first * n..];
-            match positions {
-                None => to[..received.len()].copy_from_slice(received),
-                Some(positions) => {
-                    let rows = to.chunks_exact_mut(n).zip(positions);
-                    rows.for_each(|(to, at)| {
-                        to.copy_from_slice(&received[*at as usize * n..][..n])
-                    });
-                }
-            }
+        let WholeRows { parts, b, arrivals, waiting } = self;
+        let n = b.ncols();
+        for (first, arrival) in arrivals.iter().filter(|(_, a)| a.section.message == message) {
+            let section = &exchange.incoming::<T>(message)[arrival.range(n)];
+            let section = rows_of_sums(section, widened);
+            arrival.copy(section, &mut b.data_mut()[first * n..], n);
         }
-        let WholeRows { parts, b, .. } = self;
-        let mut rest = parts.iter_mut().filter(|part| !part.of.is_early);
-        rest.try_for_each(|part| part.execute(values, scratch, (b, c), beta))
+        waiting
+            .arrived(message)
+            .try_for_each(|part| parts[part].execute(values, scratch, (b, c), beta))
     }
 }
 

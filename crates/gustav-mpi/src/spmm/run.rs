@@ -2,11 +2,10 @@
 
 use gustav_core::{Buffer, DenseView, DenseViewMut, Layout, Result, Semiring};
 
-use super::{
-    Contents, Forward, Incoming, Own, Peer, Received, Section, Served, SpmmPlan, Workspace,
-};
+use super::{Contents, Incoming, Own, Peer, Received, Served, SpmmPlan, WholeRows, Workspace};
 use crate::communicator::Communicator;
 use crate::exchange::Exchange;
+use crate::fetch::{Forward, Section, begin_forwards, forward_rows};
 use crate::local::{
     DistScalar, Product, add_rows, is_widened, pack, rows_of_sums, store, view_mut_of_sums,
     view_of_sums,
@@ -36,7 +35,7 @@ impl<T: DistScalar> SpmmPlan<T> {
         let (columns, semiring) = (self.problem.columns, self.problem.semiring);
         let exchange = &mut self.exchange;
         exchange.receive(communicator)?;
-        self.forwards.iter_mut().for_each(|p| p.missing = p.sources.len());
+        begin_forwards(&mut self.forwards);
         // What another rank forwards first: it is sent twice.
         for send in self.relays.iter().chain(self.peers.iter().filter_map(|p| p.send.as_ref())) {
             let message = exchange.outgoing::<T>(send.message);
@@ -75,9 +74,8 @@ impl<T: DistScalar> SpmmPlan<T> {
             }
             Own::Rows(rows) => {
                 rows.begin(values, shared.scratch[0], (&shared.b, &mut to), first)?;
-                // Nothing is added to C in their order.
-                shared.in_arrival_order(peers, &self.incoming, forwards, &mut to)?;
-                rows.finish(shared.exchange, values, &mut shared.scratch, &mut to, first)?;
+                let others = (&mut peers[..], &self.incoming[..]);
+                shared.multiply_rows(rows, others, forwards, (&mut to, first))?;
             }
         }
         shared.exchange.finish(communicator)?;
@@ -183,6 +181,23 @@ impl<T: DistScalar> Shared<'_, T> {
         Ok(())
     }
 
+    /// Multiplies whole rows as what they need arrives: nothing is added to C in that order.
+    fn multiply_rows(
+        &mut self,
+        rows: &mut WholeRows<T::Accum>,
+        (peers, incoming): (&mut [Peer<Product<T::Accum>>], &[Incoming]),
+        forwards: &mut [Forward],
+        (c, beta): (&mut DenseViewMut<'_, T::Accum>, T::Accum),
+    ) -> Result<()> {
+        for _ in incoming {
+            let message = self.exchange.next(self.communicator)?;
+            self.serve_arrived(peers, forwards, (message, incoming[message].contents))?;
+            let (exchange, values) = (&*self.exchange, self.values);
+            rows.arrived(exchange, message, values, &mut self.scratch, (c, beta))?;
+        }
+        Ok(())
+    }
+
     fn in_rank_order(
         &mut self,
         peers: &mut [Peer<Product<T::Accum>>],
@@ -216,33 +231,4 @@ impl<T: DistScalar> Shared<'_, T> {
         }
         Ok(())
     }
-}
-
-/// Sends on what was waiting for `message`, if nothing else is missing; a row of B has `row` bytes.
-pub(super) fn forward_rows(
-    exchange: &mut Exchange,
-    communicator: &dyn Communicator,
-    forwards: &mut [Forward],
-    (message, row): (usize, usize),
-) -> Result<()> {
-    for to in forwards {
-        if !to.sources.iter().any(|(from, _)| *from == message) {
-            continue;
-        }
-        to.missing -= 1;
-        if to.missing > 0 {
-            continue;
-        }
-        let mut first = 0;
-        for (from, positions) in &to.sources {
-            let (received, out) = exchange.pair::<u8, u8>(Some(*from), to.message);
-            let out = out[first * row..].chunks_exact_mut(row);
-            for (out, position) in out.zip(positions) {
-                out.copy_from_slice(&received[*position as usize * row..][..row]);
-            }
-            first += positions.len();
-        }
-        exchange.send(communicator, to.message)?;
-    }
-    Ok(())
 }

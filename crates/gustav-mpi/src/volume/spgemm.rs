@@ -1,9 +1,12 @@
 //! The volume of a product of two sparse matrices.
 
+use std::collections::{BTreeMap, HashSet};
+
 use gustav_core::{DType, Index, PatternView, Result};
 
+use super::tally::send_to_host;
 use super::{RankVolume, Volume, check_ranks, check_shape, count_message, send};
-use crate::blocks::{self, CountedBlock};
+use crate::blocks::{self, CountedBlock, fits};
 use crate::{Hosts, Partition};
 
 impl Volume {
@@ -31,25 +34,72 @@ impl Volume {
             oblivious_bytes: row_lengths.iter().sum::<u64>() * (ranks as u64 - 1) * value,
             ..Volume::default()
         };
+        let relays = hosts.have_levels();
+        let mut forwarded = HashSet::new();
         // Every nonzero is multiplied on the rank of its row.
         let all_here = |_: usize, columns: usize, _: &[(u32, u32)]| vec![true; columns];
-        for rank in 0..ranks {
-            let entries = rows.range(rank).flat_map(|row| a.row(row));
-            volume.ranks[rank].nonzeros = entries.map(|c| row_lengths[c.to_usize()]).sum();
-            let (_, blocks) = blocks::count(a, rows.range(rank), columns, rank, &all_here)?;
-            for CountedBlock { peer, columns: needed, .. } in blocks {
-                let lengths = &row_lengths[columns.range(peer)];
-                let values: u64 = needed.iter().map(|row| lengths[*row as usize]).sum();
-                if values > 0 {
-                    send(&mut volume, hosts, peer, rank, values * value);
-                    count_message(&mut volume, hosts, peer, rank);
+        for of_host in hosts.each() {
+            // Values that ranks of the host need, by the rank of other hosts that has them.
+            let mut requested: BTreeMap<usize, Vec<(usize, Vec<u32>)>> = BTreeMap::new();
+            for rank in of_host {
+                let entries = rows.range(rank).flat_map(|row| a.row(row));
+                volume.ranks[rank].nonzeros = entries.map(|c| row_lengths[c.to_usize()]).sum();
+                let (_, blocks) = blocks::count(a, rows.range(rank), columns, rank, &all_here)?;
+                for CountedBlock { peer, columns: needed, .. } in blocks {
+                    let lengths = &row_lengths[columns.range(peer)];
+                    let values: u64 = needed.iter().map(|row| lengths[*row as usize]).sum();
+                    volume.rows_of_b_bytes += values * value;
+                    if !hosts.differ(rank, peer) {
+                        send_values(&mut volume, hosts, (peer, rank), values * value);
+                        continue;
+                    }
+                    volume.direct_network_bytes += values * value;
+                    match relays {
+                        true => {
+                            let needed = positions_of(lengths, &needed)?;
+                            requested.entry(peer).or_default().push((rank, needed));
+                        }
+                        false => send_values(&mut volume, hosts, (peer, rank), values * value),
+                    }
+                }
+            }
+            for (from, requested) in requested {
+                let lists: Vec<(usize, &[u32])> =
+                    requested.iter().map(|(rank, needed)| (*rank, &needed[..])).collect();
+                let of_host = (from, &lists[..]);
+                if !send_to_host(&mut volume, hosts, &mut forwarded, of_host, value) {
+                    for (to, needed) in lists {
+                        send_values(&mut volume, hosts, (from, to), needed.len() as u64 * value);
+                    }
                 }
             }
         }
-        volume.rows_of_b_bytes = volume.bytes();
-        volume.direct_network_bytes = volume.network_bytes();
+        for [from, to] in forwarded {
+            count_message(&mut volume, hosts, from, to);
+        }
         Ok(volume)
     }
+}
+
+/// Counts a message of values, if there are some.
+fn send_values(volume: &mut Volume, hosts: &Hosts, (from, to): (usize, usize), bytes: u64) {
+    if bytes > 0 {
+        send(volume, hosts, from, to, bytes);
+        count_message(volume, hosts, from, to);
+    }
+}
+
+/// The positions of the nonzeros of `rows`, which increase, of a rank whose rows have these lengths.
+fn positions_of(lengths: &[u64], rows: &[u32]) -> Result<Vec<u32>> {
+    fits("nonzeros", lengths.iter().sum::<u64>() as usize)?;
+    let (mut positions, mut first, mut next) = (Vec::new(), 0, 0);
+    for row in rows {
+        let row = *row as usize;
+        first += lengths[next..row].iter().sum::<u64>();
+        positions.extend((first..first + lengths[row]).map(|at| at as u32));
+        (first, next) = (first + lengths[row], row + 1);
+    }
+    Ok(positions)
 }
 
 #[cfg(test)]

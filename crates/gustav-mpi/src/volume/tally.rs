@@ -111,18 +111,29 @@ impl<'t> Tally<'t> {
     fn add_wanted(&mut self, from: usize, requested: &[(usize, Vec<u32>)]) {
         let lists: Vec<(usize, &[u32])> =
             requested.iter().map(|(r, rows)| (*r, &rows[..])).collect();
-        let Some(relay) = Relay::to_host(from, &lists) else {
-            return lists.iter().for_each(|(to, rows)| self.add_rows_of_b(from, *to, rows.len()));
-        };
-        let (through, row) = (relay.through, self.shape.row_of_b());
-        if row == 0 {
-            return;
-        }
-        send(&mut self.volume, self.hosts, from, through, relay.rows.len() as u64 * row);
-        count_message(&mut self.volume, self.hosts, from, through);
-        for (to, rows) in relay.requested.iter().filter(|(to, _)| *to != through) {
-            send(&mut self.volume, self.hosts, through, *to, rows.len() as u64 * row);
-            self.forwarded.insert([through, *to]);
+        let row = self.shape.row_of_b();
+        if !send_to_host(&mut self.volume, self.hosts, &mut self.forwarded, (from, &lists), row) {
+            lists.iter().for_each(|(to, rows)| self.add_rows_of_b(from, *to, rows.len()));
         }
     }
+}
+
+/// Counts rows of `row` bytes that rank `from` has and ranks of one other host need, if some go there once to be
+/// forwarded; from where to where they are is added to `forwarded`.
+pub fn send_to_host(
+    volume: &mut Volume,
+    hosts: &Hosts,
+    forwarded: &mut HashSet<[usize; 2]>,
+    (from, requested): (usize, &[(usize, &[u32])]),
+    row: u64,
+) -> bool {
+    let Some(relay) = Relay::to_host(from, requested).filter(|_| row > 0) else { return false };
+    let through = relay.through;
+    send(volume, hosts, from, through, relay.rows.len() as u64 * row);
+    count_message(volume, hosts, from, through);
+    for (to, rows) in relay.requested.iter().filter(|(to, _)| *to != through) {
+        send(volume, hosts, through, *to, rows.len() as u64 * row);
+        forwarded.insert([through, *to]);
+    }
+    true
 }

@@ -1,18 +1,45 @@
-//! Matrices that are large enough for rows that need nothing of other ranks to be multiplied while messages are in
-//! flight.
+//! Matrices that are large enough for rows to be multiplied before all messages have arrived.
 
 use gustav_core::{Csr, Dense, Layout, Result, Scalar, Scale, bf16};
 use gustav_cuda::{DeviceBuffer, DeviceDense};
 use gustav_mpi::{
     Device, DistCsr, DistDense, DistPattern, DistScalar, Explanation, Gpu, GpuSddmmCall,
-    GpuSddmmPlan, GpuSpgemmPlan, Partition, Ranks, SpgemmPlan, SpmmPlan,
+    GpuSddmmPlan, GpuSpgemmPlan, Partition, Ranks, SddmmPlan, SpgemmPlan, SpmmPlan,
 };
 use gustav_testkit::oracle;
 
 use crate::cases::rows::joined;
 use crate::common::{all_ok, on_ranks};
+use crate::last_first::last_first;
 
 const RANKS: usize = 3;
+
+/// A matrix of which most rows of a rank need nothing of others, on ranks whose messages are taken in either order.
+fn grids<T: Scalar>(side: usize) -> [(Csr<T>, Vec<Ranks>); 2] {
+    [Ranks::in_process(RANKS), last_first(RANKS)].map(|ranks| (grid(side), ranks))
+}
+
+/// The same of a matrix of which each rank has `2 * half + 1` rows: half of them need the next rank alone, half the one
+/// after that, and one needs both.
+fn rings<T: Scalar>(half: usize) -> [(Csr<T>, Vec<Ranks>); 2] {
+    let rows = 2 * half + 1;
+    let (mut offsets, mut indices) = (vec![0_u32], Vec::new());
+    for row in 0..RANKS * rows {
+        let (rank, at) = (row / rows, row % rows);
+        let of_rank = |q: usize, k: usize| ((rank + q) % RANKS * rows + (7 * at + k) % rows) as u32;
+        match at {
+            at if at < half => indices.extend([0, 3, 1, 4].map(|k| of_rank(1, k))),
+            at if at == half => indices.extend([of_rank(2, 0), of_rank(1, 0)]),
+            _ => indices.extend([2, 5, 0, 8].map(|k| of_rank(2, k))),
+        }
+        indices.push(of_rank(0, 9));
+        offsets.push(indices.len() as u32);
+    }
+    let size = RANKS * rows;
+    let values = (0..indices.len()).map(|k| T::from_f64((k % 5) as f64 - 2.0)).collect::<Vec<_>>();
+    let matrix = Csr::new(size, size, offsets, indices, values).expect("a matrix");
+    [Ranks::in_process(RANKS), last_first(RANKS)].map(|ranks| (matrix.clone(), ranks))
+}
 
 /// A grid of `side` times `side` points, each beside its neighbours, some of which come out of order.
 fn grid<T: Scalar>(side: usize) -> Csr<T> {
@@ -63,10 +90,11 @@ fn is_right(verdict: Result<oracle::Verdict>) {
     assert!(verdict.ok, "{verdict}");
 }
 
-/// Whether most of this rank's work, but not all, waits for nothing.
-fn is_early(explanation: &Explanation, ranks: &Ranks) -> bool {
+/// Checks that most of this rank's work, but not all, waits for nothing, if `most` should.
+fn is_early(most: bool, explanation: &Explanation, ranks: &Ranks) {
     let all = explanation.volume.ranks[ranks.rank()].nonzeros;
-    explanation.early > all / 2 && explanation.early < all
+    let found = explanation.early > all / 2 && explanation.early < all;
+    assert_eq!(found, most, "{explanation}");
 }
 
 /// The matrix with other values.
@@ -90,17 +118,16 @@ fn check<T: DistScalar>(a: &Csr<T>, found: Vec<[Csr<T>; 2]>, sorted: bool) {
     }
 }
 
-fn spgemm<T: DistScalar>(sorted: bool) {
-    let a = grid::<T>(90);
+fn spgemm<T: DistScalar>((a, ranks): (Csr<T>, Vec<Ranks>), most: bool, sorted: bool) {
     let b = changed(&a);
     let rows = Partition::even(a.nrows(), RANKS);
-    let found = all_ok(on_ranks(Ranks::in_process(RANKS), |ranks| -> Result<_> {
+    let found = all_ok(on_ranks(ranks, |ranks| -> Result<_> {
         let a = rows_of(&ranks, &a, &rows, &rows)?;
         let b = rows_of(&ranks, &b, &rows, &rows)?;
         let b = b.local().values().as_slice();
         let request = a.pattern().spgemm(a.pattern()).sorted(sorted);
         let mut plan: SpgemmPlan<T> = request.plan(&Device::default())?;
-        assert!(is_early(plan.explain(), &ranks), "{}", plan.explain());
+        is_early(most, plan.explain(), &ranks);
         let first = plan.execute(&a, &a, None)?;
         // Values alone: the pattern is that of the first.
         let doubled = Some(T::Accum::from_f64(2.0));
@@ -114,22 +141,26 @@ fn spgemm<T: DistScalar>(sorted: bool) {
 
 #[test]
 fn spgemm_begins_before_values_arrive() {
-    spgemm::<f32>(false);
-    spgemm::<f64>(true);
-    spgemm::<bf16>(false);
+    grids::<f32>(90).into_iter().for_each(|on| spgemm(on, true, false));
+    grids::<f64>(90).into_iter().for_each(|on| spgemm(on, true, true));
+    grids::<bf16>(90).into_iter().for_each(|on| spgemm(on, true, false));
 }
 
 #[test]
-fn whole_rows_begin_before_rows_of_b_arrive() {
-    let a = grid::<f64>(150);
+fn spgemm_goes_on_with_what_has_arrived() {
+    rings::<f32>(2_000).into_iter().for_each(|on| spgemm(on, false, true));
+    rings::<bf16>(2_000).into_iter().for_each(|on| spgemm(on, false, false));
+}
+
+fn spmv<T: DistScalar>((a, ranks): (Csr<T>, Vec<Ranks>), most: bool) {
     let rows = Partition::even(a.nrows(), RANKS);
-    let b = dense::<f64>(a.nrows(), 1, Layout::RowMajor);
-    let c = all_ok(on_ranks(Ranks::in_process(RANKS), |ranks| -> Result<_> {
+    let b = dense::<T>(a.nrows(), 1, Layout::RowMajor);
+    let c = all_ok(on_ranks(ranks, |ranks| -> Result<_> {
         let a = rows_of(&ranks, &a, &rows, &rows)?;
         let b = part_of(&ranks, &b, &rows)?;
         let mut c = DistDense::zeros(&ranks, &rows, 1, Layout::RowMajor)?;
-        let mut plan: SpmmPlan<f64> = a.pattern().spmm(1).plan(&Device::default())?;
-        assert!(is_early(plan.explain(), &ranks), "{}", plan.explain());
+        let mut plan: SpmmPlan<T> = a.pattern().spmm(1).plan(&Device::default())?;
+        is_early(most, plan.explain(), &ranks);
         plan.execute(&a, b.local(), c.local_mut(), ())?;
         c.gather()
     }))
@@ -138,17 +169,27 @@ fn whole_rows_begin_before_rows_of_b_arrive() {
     is_right(oracle::Spmm::new(a.view(), b.view()).verify(found.view()));
 }
 
-fn spgemm_on_gpu<T: DistScalar>(sorted: bool) {
-    let a = grid::<T>(300);
+#[test]
+fn whole_rows_begin_before_rows_of_b_arrive() {
+    grids::<f64>(150).into_iter().for_each(|on| spmv(on, true));
+}
+
+#[test]
+fn whole_rows_go_on_with_what_has_arrived() {
+    rings::<f32>(5_000).into_iter().for_each(|on| spmv(on, false));
+    rings::<bf16>(5_000).into_iter().for_each(|on| spmv(on, false));
+}
+
+fn spgemm_on_gpu<T: DistScalar>((a, ranks): (Csr<T>, Vec<Ranks>), most: bool, sorted: bool) {
     let b = changed(&a);
     let rows = Partition::even(a.nrows(), RANKS);
-    let found = all_ok(on_ranks(Ranks::in_process(RANKS), |ranks| -> Result<_> {
+    let found = all_ok(on_ranks(ranks, |ranks| -> Result<_> {
         let a = rows_of(&ranks, &a, &rows, &rows)?;
         let b = rows_of(&ranks, &b, &rows, &rows)?;
         let device = gustav_cuda::Device::cuda(0)?;
         let request = a.pattern().spgemm(a.pattern()).sorted(sorted);
         let mut plan: GpuSpgemmPlan<T> = request.plan(&Gpu::new(device.clone()))?;
-        assert!(is_early(plan.explain(), &ranks), "{}", plan.explain());
+        is_early(most, plan.explain(), &ranks);
         let upload = |of: &DistCsr<T>| {
             DeviceBuffer::from_slice(&device, of.local().values().as_slice(), "values")
         };
@@ -168,16 +209,26 @@ fn spgemm_on_gpu<T: DistScalar>(sorted: bool) {
 #[test]
 #[ignore = "needs a CUDA device"]
 fn spgemm_on_a_gpu_begins_before_values_arrive() {
-    spgemm_on_gpu::<f32>(true);
-    spgemm_on_gpu::<f64>(false);
+    grids::<f32>(300).into_iter().for_each(|on| spgemm_on_gpu(on, true, true));
+    grids::<f64>(300).into_iter().for_each(|on| spgemm_on_gpu(on, true, false));
 }
 
-fn sddmm_on_gpu<T: DistScalar>(depth: usize, layouts: [Layout; 2]) {
-    let a = grid::<T>(300);
+#[test]
+#[ignore = "needs a CUDA device"]
+fn spgemm_on_a_gpu_goes_on_with_what_has_arrived() {
+    rings::<f32>(30_000).into_iter().for_each(|on| spgemm_on_gpu(on, false, true));
+    rings::<f64>(30_000).into_iter().for_each(|on| spgemm_on_gpu(on, false, false));
+}
+
+fn sddmm_on_gpu<T: DistScalar>(
+    (a, ranks): (Csr<T>, Vec<Ranks>),
+    most: bool,
+    (depth, layouts): (usize, [Layout; 2]),
+) {
     let rows = Partition::even(a.nrows(), RANKS);
     let [x, y] = layouts.map(|layout| dense::<T>(a.nrows(), depth, layout));
     let (alpha, beta) = (T::Accum::from_f64(0.5), T::Accum::from_f64(2.0));
-    let found = all_ok(on_ranks(Ranks::in_process(RANKS), |ranks| -> Result<_> {
+    let found = all_ok(on_ranks(ranks, |ranks| -> Result<_> {
         let a = rows_of(&ranks, &a, &rows, &rows)?;
         let (x, y) = (part_of(&ranks, &x, &rows)?, part_of(&ranks, &y, &rows)?);
         let device = gustav_cuda::Device::cuda(0)?;
@@ -185,7 +236,7 @@ fn sddmm_on_gpu<T: DistScalar>(depth: usize, layouts: [Layout; 2]) {
         // Those of X, then those of Y.
         let request = pattern.sddmm(depth).layouts(layouts[0], layouts[1]);
         let mut plan: GpuSddmmPlan<T> = request.plan(&Gpu::new(device.clone()))?;
-        assert!(is_early(plan.explain(), &ranks), "{}", plan.explain());
+        is_early(most, plan.explain(), &ranks);
         let upload = |m: &DistDense<T>| DeviceDense::upload(&device, &m.local().view());
         let (x, y) = (upload(&x)?, upload(&y)?);
         let before = a.local().values().as_slice();
@@ -217,7 +268,51 @@ fn sddmm_on_gpu<T: DistScalar>(depth: usize, layouts: [Layout; 2]) {
 #[test]
 #[ignore = "needs a CUDA device"]
 fn sddmm_on_a_gpu_begins_before_rows_of_y_arrive() {
-    sddmm_on_gpu::<f32>(32, [Layout::RowMajor, Layout::RowMajor]);
-    sddmm_on_gpu::<f64>(5, [Layout::ColumnMajor, Layout::ColumnMajor]);
-    sddmm_on_gpu::<bf16>(33, [Layout::RowMajor, Layout::ColumnMajor]);
+    use Layout::{ColumnMajor, RowMajor};
+    let f32s = (32, [RowMajor, RowMajor]);
+    grids::<f32>(300).into_iter().for_each(|on| sddmm_on_gpu(on, true, f32s));
+    let f64s = (5, [ColumnMajor, ColumnMajor]);
+    grids::<f64>(300).into_iter().for_each(|on| sddmm_on_gpu(on, true, f64s));
+    let bf16s = (33, [RowMajor, ColumnMajor]);
+    grids::<bf16>(300).into_iter().for_each(|on| sddmm_on_gpu(on, true, bf16s));
+}
+
+#[test]
+#[ignore = "needs a CUDA device"]
+fn sddmm_on_a_gpu_goes_on_with_what_has_arrived() {
+    let f32s = (32, [Layout::RowMajor, Layout::ColumnMajor]);
+    rings::<f32>(30_000).into_iter().for_each(|on| sddmm_on_gpu(on, false, f32s));
+    let f64s = (7, [Layout::ColumnMajor, Layout::RowMajor]);
+    rings::<f64>(30_000).into_iter().for_each(|on| sddmm_on_gpu(on, false, f64s));
+}
+
+/// SDDMM on CPUs: its own nonzeros first, then those of each rank.
+fn sddmm<T: DistScalar>((a, ranks): (Csr<T>, Vec<Ranks>), (depth, layouts): (usize, [Layout; 2])) {
+    let rows = Partition::even(a.nrows(), RANKS);
+    let [x, y] = layouts.map(|layout| dense::<T>(a.nrows(), depth, layout));
+    let beta = T::Accum::from_f64(2.0);
+    let found = all_ok(on_ranks(ranks, |ranks| -> Result<_> {
+        let a = rows_of(&ranks, &a, &rows, &rows)?;
+        let (x, y) = (part_of(&ranks, &x, &rows)?, part_of(&ranks, &y, &rows)?);
+        let request = a.pattern().sddmm(depth).layouts(layouts[0], layouts[1]);
+        let mut plan: SddmmPlan<T> = request.plan(&Device::default())?;
+        let mut values = a.local().values().as_slice().to_vec();
+        plan.execute(x.local(), y.local(), &mut values, Scale::new().beta(beta))?;
+        Ok(values)
+    }))
+    .expect("values");
+    let expected = oracle::Sddmm {
+        beta,
+        before: Some(a.values().as_slice()),
+        ..oracle::Sddmm::new(a.pattern().view(), x.view(), y.view())
+    };
+    is_right(expected.verify(&found.concat()));
+}
+
+#[test]
+fn sddmm_goes_on_with_what_has_arrived() {
+    use Layout::{ColumnMajor, RowMajor};
+    rings::<f32>(300).into_iter().for_each(|on| sddmm(on, (32, [RowMajor, ColumnMajor])));
+    rings::<f64>(300).into_iter().for_each(|on| sddmm(on, (5, [ColumnMajor, RowMajor])));
+    rings::<bf16>(300).into_iter().for_each(|on| sddmm(on, (0, [RowMajor, RowMajor])));
 }

@@ -10,6 +10,7 @@ mod differs;
 mod early;
 mod files;
 mod gpu;
+mod last_first;
 mod random;
 mod sddmm;
 mod spgemm;

@@ -10,7 +10,8 @@ use gustav_core::{
 use gustav_cuda::{DeviceBuffer, DeviceDense, DeviceValues, RowList};
 
 use super::build::Builder;
-use super::{Described, Forward, Incoming, Section, rows_of_b, rows_of_c};
+use super::{Described, Incoming, rows_of_b, rows_of_c};
+use crate::fetch::{Forward, Section};
 use crate::gpu::{BACKEND, Gpu, GpuMessages, check_dense, check_device};
 use crate::local::{DistScalar, is_widened};
 use crate::{DistPattern, Explanation, Ranks};

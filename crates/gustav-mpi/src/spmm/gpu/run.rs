@@ -5,6 +5,7 @@ use gustav_cuda::{Call, DeviceBuffer, DeviceDense, Stream};
 
 use super::super::{Contents, Incoming};
 use super::{GpuSpmmPlan, Peer, Product, Received, Served};
+use crate::fetch::begin_forwards;
 use crate::gpu::{Transport, part, rows_of};
 use crate::local::DistScalar;
 
@@ -28,7 +29,7 @@ impl<T: DistScalar> GpuSpmmPlan<T> {
         (alpha, beta): (T::Accum, T::Accum),
     ) -> Result<()> {
         let (columns, one) = (self.problem.columns, self.problem.semiring.one());
-        self.forwards.iter_mut().for_each(|p| p.missing = p.sources.len());
+        begin_forwards(&mut self.forwards);
         let transport = self.messages.begin()?;
         let stream = transport.stream;
         let mut run = Running { transport, stream, values, b, columns, alpha, one };
@@ -53,12 +54,9 @@ impl<T: DistScalar> GpuSpmmPlan<T> {
             let number = run.transport.next_message()?;
             let Incoming { contents, multiplied } = &self.incoming[number];
             match *contents {
-                Contents::ToRelay => super::super::run::forward_rows(
-                    run.transport.exchange,
-                    run.transport.communicator,
-                    &mut self.forwards,
-                    (number, columns * size_of::<T>()),
-                )?,
+                Contents::ToRelay => {
+                    run.transport.forward(&mut self.forwards, (number, columns))?;
+                }
                 Contents::Operands(peer) => {
                     let Peer { served, rows_received, .. } = &mut self.peers[peer];
                     if let Some(served) = served.as_mut().filter(|s| s.values_received) {

@@ -1,0 +1,225 @@
+//! Rows that a rank gets from others, directly or through a rank of its host, and those that it sends for it.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use gustav_core::Result;
+
+use crate::communicator::{Communicator, Tag};
+use crate::exchange::Exchange;
+use crate::hosts::Relay;
+use crate::routes::{RelayedRows, Routes};
+
+/// Rows that go to another rank of this host.
+pub struct Forward {
+    pub message: usize,
+    /// Where they are received from: incoming messages, and positions of rows in them.
+    pub sources: Vec<(usize, Vec<u32>)>,
+    /// Incoming messages that have not arrived.
+    pub missing: usize,
+}
+
+/// Rows in an incoming message.
+#[derive(Clone, Copy, Debug)]
+pub struct Section {
+    pub message: usize,
+    /// The first row.
+    pub first: usize,
+    pub rows: usize,
+}
+
+/// The rows that a rank needs of one other.
+#[derive(Debug)]
+pub struct Arrival {
+    /// Where they are received.
+    pub section: Section,
+    /// Positions of the rows among those of the section; `None` for all of them.
+    pub positions: Option<Vec<u32>>,
+}
+
+impl Arrival {
+    /// Number of the rows.
+    pub fn rows(&self) -> usize {
+        self.positions.as_ref().map_or(self.section.rows, Vec::len)
+    }
+
+    /// Where the section is in its message, if its rows have `width` values each.
+    pub fn range(&self, width: usize) -> Range<usize> {
+        let Section { first, rows, .. } = self.section;
+        first * width..(first + rows) * width
+    }
+
+    /// Copies the rows, of `width` values each, to `to`: `section` is where [`Arrival::range`] says.
+    pub fn copy<T: Copy>(&self, section: &[T], to: &mut [T], width: usize) {
+        match &self.positions {
+            None => to[..section.len()].copy_from_slice(section),
+            Some(positions) => {
+                let rows = to.chunks_exact_mut(width).zip(positions);
+                rows.for_each(|(to, at)| {
+                    to.copy_from_slice(&section[*at as usize * width..][..width]);
+                });
+            }
+        }
+    }
+}
+
+/// Messages of rows that go through another rank than the one that has them.
+pub struct Routed {
+    /// The first incoming messages, whose rows this rank forwards.
+    pub to_relay: usize,
+    /// Incoming messages after them, of rows that were forwarded.
+    pub forwarded: usize,
+    pub forwards: Vec<Forward>,
+    /// Where rows are received, by the rank that has them.
+    pub sections: BTreeMap<usize, Section>,
+}
+
+impl Routed {
+    /// Adds the messages to `exchange`: rank `rank` needs so many rows, of `width` values each, of each rank in
+    /// `needed`.
+    ///
+    /// # Errors
+    /// [`gustav_core::Error::OutOfMemory`].
+    pub fn new<T>(
+        exchange: &mut Exchange,
+        routes: &Routes,
+        rank: usize,
+        needed: impl Iterator<Item = (usize, usize)>,
+        width: usize,
+    ) -> Result<Self> {
+        let mut sources: BTreeMap<usize, Vec<(usize, Vec<u32>)>> = BTreeMap::new();
+        let mut sections = BTreeMap::new();
+        for RelayedRows { from, rows, requested } in &routes.relayed {
+            let message = exchange.add_incoming::<T>(*from, Tag::ToRelay, rows * width)?;
+            sections.insert(*from, Section { message, first: 0, rows: *rows });
+            for (q, positions) in requested.iter().filter(|(q, _)| *q != rank) {
+                sources.entry(*q).or_default().push((message, positions.clone()));
+            }
+        }
+        // Rows of several ranks that one relay forwards are one message, in the order of those ranks.
+        let mut by_relay: BTreeMap<usize, (usize, Vec<(usize, usize, usize)>)> = BTreeMap::new();
+        for (peer, rows) in needed {
+            let through = routes.through[peer];
+            if through != peer && through != rank {
+                let (sum, parts) = by_relay.entry(through).or_default();
+                parts.push((peer, *sum, rows));
+                *sum += rows;
+            }
+        }
+        let (to_relay, forwarded) = (routes.relayed.len(), by_relay.len());
+        for (through, (sum, parts)) in by_relay {
+            let message = exchange.add_incoming::<T>(through, Tag::Forwarded, sum * width)?;
+            let section = |(q, first, rows)| (q, Section { message, first, rows });
+            sections.extend(parts.into_iter().map(section));
+        }
+        let mut forwards = Vec::new();
+        for (q, sources) in sources {
+            let rows: usize = sources.iter().map(|(_, positions)| positions.len()).sum();
+            let message = exchange.add_outgoing::<T>(q, Tag::Forwarded, rows * width)?;
+            forwards.push(Forward { message, missing: 0, sources });
+        }
+        Ok(Routed { to_relay, forwarded, forwards, sections })
+    }
+}
+
+/// Begins an execution: nothing that is forwarded has arrived.
+pub fn begin_forwards(forwards: &mut [Forward]) {
+    forwards.iter_mut().for_each(|forward| forward.missing = forward.sources.len());
+}
+
+/// Sends on what was waiting for `message`, if nothing else is missing; a row has `row` bytes.
+///
+/// # Errors
+/// As all calls of a [`Communicator`].
+pub fn forward_rows(
+    exchange: &mut Exchange,
+    communicator: &dyn Communicator,
+    forwards: &mut [Forward],
+    (message, row): (usize, usize),
+) -> Result<()> {
+    for to in forwards {
+        if !to.sources.iter().any(|(from, _)| *from == message) {
+            continue;
+        }
+        to.missing -= 1;
+        if to.missing > 0 {
+            continue;
+        }
+        let mut first = 0;
+        for (from, positions) in &to.sources {
+            let (received, out) = exchange.pair::<u8, u8>(Some(*from), to.message);
+            let out = out[first * row..].chunks_exact_mut(row);
+            for (out, position) in out.zip(positions) {
+                out.copy_from_slice(&received[*position as usize * row..][..row]);
+            }
+            first += positions.len();
+        }
+        exchange.send(communicator, to.message)?;
+    }
+    Ok(())
+}
+
+/// All rows that a rank gets, and sends.
+pub struct Fetch {
+    /// Outgoing messages, and the rows that go with them: first those that another rank forwards, which are sent twice.
+    pub sends: Vec<(usize, Vec<u32>)>,
+    pub forwards: Vec<Forward>,
+    /// What arrives from each rank that some rows are needed of, in rank order.
+    pub arrivals: Vec<(usize, Arrival)>,
+}
+
+impl Fetch {
+    /// Adds the messages to `exchange`: rank `rank` needs so many rows, of `width` values each, of each rank in `needed`,
+    /// and rank q needs `requested[q]` of it.
+    ///
+    /// # Errors
+    /// [`gustav_core::Error::OutOfMemory`].
+    pub fn new<T>(
+        exchange: &mut Exchange,
+        routes: &Routes,
+        rank: usize,
+        (needed, requested): (&[(usize, usize)], &[Vec<u32>]),
+        width: usize,
+    ) -> Result<Self> {
+        let needed = || needed.iter().copied().filter(|(_, rows)| rows * width > 0);
+        let routed = Routed::new::<T>(exchange, routes, rank, needed(), width)?;
+        let mut sends = Vec::new();
+        for Relay { through, rows, .. } in &routes.relays {
+            let message = exchange.add_outgoing::<T>(*through, Tag::ToRelay, rows.len() * width)?;
+            sends.push((message, rows.clone()));
+        }
+        let mut arrivals = Vec::new();
+        for (peer, rows) in needed() {
+            let section = match routed.sections.get(&peer) {
+                Some(section) => *section,
+                None => {
+                    let message = exchange.add_incoming::<T>(peer, Tag::Operands, rows * width)?;
+                    Section { message, first: 0, rows }
+                }
+            };
+            let relayed = routes.relayed_rows(peer, rank);
+            let positions = relayed.map(|(_, positions)| positions.to_vec());
+            arrivals.push((peer, Arrival { section, positions }));
+        }
+        for (q, rows) in requested.iter().enumerate() {
+            if rows.len() * width > 0 && !routes.is_relayed(q) {
+                let message = exchange.add_outgoing::<T>(q, Tag::Operands, rows.len() * width)?;
+                sends.push((message, rows.clone()));
+            }
+        }
+        Ok(Fetch { sends, forwards: routed.forwards, arrivals })
+    }
+
+    /// Whether the rows are all of their message.
+    pub fn is_alone(&self, arrival: &Arrival) -> bool {
+        let message = arrival.section.message;
+        let same = |(_, other): &&(usize, Arrival)| other.section.message == message;
+        arrival.positions.is_none() && self.arrivals.iter().filter(same).count() == 1
+    }
+
+    /// The message that brings the rows of rank `peer`, if there is one.
+    pub fn message_of(&self, peer: usize) -> Option<usize> {
+        let at = self.arrivals.binary_search_by_key(&peer, |(peer, _)| *peer).ok()?;
+        Some(self.arrivals[at].1.section.message)
+    }
+}
