@@ -99,6 +99,19 @@ pub unsafe trait Communicator: Send + Sync {
     /// As all calls.
     unsafe fn wait_any(&self, requests: &[Request]) -> Result<usize>;
 
+    /// The position among `requests`, at least one, of one that is done, if one is; messages go on meanwhile. One that
+    /// cannot tell may wait.
+    ///
+    /// # Safety
+    /// As [`wait_any`](Communicator::wait_any): a request is returned by one of the two, once.
+    ///
+    /// # Errors
+    /// As all calls.
+    unsafe fn test_any(&self, requests: &[Request]) -> Result<Option<usize>> {
+        // SAFETY: promised by the caller.
+        unsafe { self.wait_any(requests) }.map(Some)
+    }
+
     /// Ends the processes of all ranks, or where that is not possible this one's part, with an exit status.
     fn abort(&self, status: i32);
 }

@@ -1,7 +1,9 @@
 //! Messages between this rank and others, whose buffers live as long as they are in flight.
 
 use std::any::Any;
+use std::collections::VecDeque;
 use std::ops::Range;
+use std::time::{Duration, Instant};
 
 use gustav_core::buffer::try_vec;
 use gustav_core::{Buffer, Error, Result};
@@ -9,6 +11,10 @@ use gustav_core::{Buffer, Error, Result};
 use crate::Ranks;
 use crate::communicator::{Communicator, Request, Tag};
 use crate::volume::Traffic;
+
+// Bytes that two ranks exchange in a second at least, and what a message takes besides them, while neither computes.
+const SLOWEST: f64 = 1e9;
+const LATENCY: Duration = Duration::from_micros(50);
 
 /// A message that is sent or received again and again, of a length that is known.
 struct Message {
@@ -19,6 +25,8 @@ struct Message {
     open: Option<usize>,
     /// Bytes, from the first on, whose chunks were sent in this execution; of outgoing messages.
     sent: usize,
+    /// Whether this rank sends something once it has arrived; of incoming messages.
+    is_urgent: bool,
 }
 
 /// Where the bytes of a message are.
@@ -59,6 +67,10 @@ pub struct Exchange {
     /// What is in flight.
     requests: Vec<Request>,
     chunks: Vec<Chunk>,
+    /// Incoming messages that are complete and were not returned yet, in the order of arrival.
+    complete: VecDeque<usize>,
+    /// Until when what is in flight is waited for although something has arrived, once that is so.
+    patient_until: Option<Instant>,
 }
 
 impl Default for Exchange {
@@ -69,6 +81,8 @@ impl Default for Exchange {
             outgoing: Vec::new(),
             requests: Vec::new(),
             chunks: Vec::new(),
+            complete: VecDeque::new(),
+            patient_until: None,
         }
     }
 }
@@ -120,6 +134,11 @@ impl Exchange {
     pub fn add_incoming<T>(&mut self, peer: usize, tag: Tag, len: usize) -> Result<usize> {
         self.incoming.push(Message::new::<T>(peer, tag, len)?);
         Ok(self.incoming.len() - 1)
+    }
+
+    /// Says that this rank sends something once incoming message `number` has arrived: other ranks wait for it.
+    pub fn set_urgent(&mut self, number: usize) {
+        self.incoming[number].is_urgent = true;
     }
 
     /// Number of incoming messages.
@@ -177,6 +196,8 @@ impl Exchange {
     pub fn receive(&mut self, communicator: &dyn Communicator) -> Result<()> {
         let limit = self.limit.min(communicator.message_limit());
         self.outgoing.iter_mut().for_each(|message| message.sent = 0);
+        self.complete.clear();
+        self.patient_until = None;
         for (number, message) in self.incoming.iter_mut().enumerate() {
             message.open = Some(0);
             for range in chunks(message.memory.len(), limit) {
@@ -285,6 +306,18 @@ impl Exchange {
     fn progress(&mut self, communicator: &dyn Communicator) -> Result<Option<Arrived>> {
         // SAFETY: they were started here, on the communicator of all calls, and are removed once they are done.
         let at = unsafe { communicator.wait_any(&self.requests) }?;
+        self.take(communicator, at)
+    }
+
+    /// The same without waiting: `None` if nothing is done.
+    fn try_progress(&mut self, communicator: &dyn Communicator) -> Result<Option<Option<Arrived>>> {
+        // SAFETY: as of `progress`.
+        let at = unsafe { communicator.test_any(&self.requests) }?;
+        at.map(|at| self.take(communicator, at)).transpose()
+    }
+
+    /// Takes note that request `at` is done.
+    fn take(&mut self, communicator: &dyn Communicator, at: usize) -> Result<Option<Arrived>> {
         if at >= self.requests.len() {
             return Err(Error::Communication {
                 rank: communicator.rank(),
@@ -306,31 +339,79 @@ impl Exchange {
         Ok((number < first).then_some(Arrived { number, range, complete }))
     }
 
-    /// Waits until a chunk of an incoming message has arrived.
+    /// Waits until another incoming message is complete, and returns its number: an urgent one first.
     ///
-    /// # Errors
-    /// As all calls of a [`Communicator`].
-    pub fn next_chunk(&mut self, communicator: &dyn Communicator) -> Result<Arrived> {
-        loop {
-            if let Some(arrived) = self.progress(communicator)? {
-                return Ok(arrived);
-            }
-        }
-    }
-
-    /// Waits until another incoming message is complete, and returns its number.
+    /// Most libraries move messages only within their calls, so that what this rank is about to compute would hold up
+    /// those that are under way, and the ranks at their other end. They are waited for as long as their bytes take, but not
+    /// for ranks that are late, nor for what others have yet to compute.
     ///
     /// # Errors
     /// As all calls of a [`Communicator`].
     pub fn next(&mut self, communicator: &dyn Communicator) -> Result<usize> {
+        self.next_with(communicator, |_, _| Ok(()))
+    }
+
+    /// The same, with a call of `arrived` for every chunk that arrives.
+    ///
+    /// # Errors
+    /// As there, and those of `arrived`.
+    pub fn next_with(
+        &mut self,
+        communicator: &dyn Communicator,
+        mut arrived: impl FnMut(&mut Self, &Arrived) -> Result<()>,
+    ) -> Result<usize> {
+        while self.complete.is_empty() {
+            if let Some(chunk) = self.progress(communicator)? {
+                self.note(&chunk, &mut arrived)?;
+            }
+        }
+        let patience = self.transfer_time();
+        let until = *self.patient_until.get_or_insert_with(|| Instant::now() + patience);
         loop {
-            if let Some(Arrived { number, complete: true, .. }) = self.progress(communicator)? {
-                return Ok(number);
+            if let Some(at) = self.complete.iter().position(|n| self.incoming[*n].is_urgent) {
+                return Ok(self.complete.remove(at).expect("it is there"));
+            }
+            if !self.chunks.iter().any(|chunk| self.is_under_way(chunk)) || Instant::now() >= until
+            {
+                return Ok(self.complete.pop_front().expect("one is complete, as was waited for"));
+            }
+            match self.try_progress(communicator)? {
+                None => std::thread::yield_now(),
+                Some(None) => {}
+                Some(Some(chunk)) => self.note(&chunk, &mut arrived)?,
             }
         }
     }
 
-    /// Waits until incoming message `number` is complete.
+    /// Whether a chunk in flight is of a message that ranks send when they begin, not one that they compute first.
+    fn is_under_way(&self, chunk: &Chunk) -> bool {
+        let message = match chunk.message.checked_sub(self.incoming.len()) {
+            None => &self.incoming[chunk.message],
+            Some(outgoing) => &self.outgoing[outgoing],
+        };
+        matches!(message.tag, Tag::Operands | Tag::ToRelay)
+    }
+
+    fn note(
+        &mut self,
+        chunk: &Arrived,
+        arrived: &mut impl FnMut(&mut Self, &Arrived) -> Result<()>,
+    ) -> Result<()> {
+        arrived(self, chunk)?;
+        if chunk.complete {
+            self.complete.push_back(chunk.number);
+        }
+        Ok(())
+    }
+
+    /// How long what is in flight may take.
+    fn transfer_time(&self) -> Duration {
+        let under_way = self.chunks.iter().filter(|chunk| self.is_under_way(chunk));
+        let bytes: usize = under_way.map(|chunk| chunk.range.len()).sum();
+        LATENCY + Duration::from_secs_f64(bytes as f64 / SLOWEST)
+    }
+
+    /// Waits until incoming message `number` is complete; it is not returned by [`Exchange::next`].
     ///
     /// # Errors
     /// As all calls of a [`Communicator`].
@@ -428,7 +509,7 @@ impl Message {
     fn new<T>(peer: usize, tag: Tag, len: usize) -> Result<Self> {
         let bytes = len.saturating_mul(size_of::<T>());
         let memory = Memory::Own(Buffer::zeroed(bytes, "messages")?);
-        Ok(Message { peer, tag, memory, open: None, sent: 0 })
+        Ok(Message { peer, tag, memory, open: None, sent: 0, is_urgent: false })
     }
 
     /// The values of a message that has arrived.
@@ -497,4 +578,68 @@ pub fn all_to_all<W: bytemuck::Pod>(ranks: &Ranks, to: &[&[W]]) -> Result<Vec<Ve
         received[peer] = words;
     }
     Ok(received)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::on_ranks;
+
+    #[test]
+    fn what_others_wait_for_comes_first() {
+        let found = on_ranks(Ranks::in_process(2), |ranks| -> Result<Vec<usize>> {
+            let (communicator, peer) = (ranks.communicator(), 1 - ranks.rank());
+            let mut exchange = Exchange::default();
+            for tag in [Tag::Operands, Tag::ToRelay] {
+                exchange.add_incoming::<u32>(peer, tag, 3)?;
+                exchange.add_outgoing::<u32>(peer, tag, 3)?;
+            }
+            exchange.set_urgent(1);
+            exchange.receive(communicator)?;
+            (0..2).try_for_each(|message| exchange.send(communicator, message))?;
+            communicator.barrier()?;
+            let found = (0..2).map(|_| exchange.next(communicator)).collect();
+            exchange.finish(communicator)?;
+            found
+        });
+        for found in found {
+            assert_eq!(found.expect("two messages"), [1, 0]);
+        }
+    }
+
+    #[test]
+    fn late_ranks_are_not_waited_for() {
+        // Rank 2 sends to rank 0 only when that has what rank 1 sent, and has said so.
+        let found = on_ranks(Ranks::in_process(3), |ranks| -> Result<Vec<usize>> {
+            let communicator = ranks.communicator();
+            let mut exchange = Exchange::default();
+            let mut found = Vec::new();
+            match ranks.rank() {
+                0 => {
+                    exchange.add_incoming::<u64>(2, Tag::Operands, 5)?;
+                    exchange.add_incoming::<u64>(1, Tag::Operands, 5)?;
+                    exchange.add_outgoing::<u64>(2, Tag::Partial, 1)?;
+                    exchange.receive(communicator)?;
+                    found.push(exchange.next(communicator)?);
+                    exchange.send(communicator, 0)?;
+                    found.push(exchange.next(communicator)?);
+                }
+                1 => {
+                    exchange.add_outgoing::<u64>(0, Tag::Operands, 5)?;
+                    exchange.send(communicator, 0)?;
+                }
+                _ => {
+                    exchange.add_incoming::<u64>(0, Tag::Partial, 1)?;
+                    exchange.add_outgoing::<u64>(0, Tag::Operands, 5)?;
+                    exchange.receive(communicator)?;
+                    exchange.next(communicator)?;
+                    exchange.send(communicator, 0)?;
+                }
+            }
+            exchange.finish(communicator)?;
+            Ok(found)
+        });
+        let found: Vec<_> = found.into_iter().map(|found| found.expect("messages")).collect();
+        assert_eq!(found[0], [1, 0]);
+    }
 }

@@ -27,8 +27,33 @@ pub struct Explanation {
     pub choice: Choice<()>,
     /// Nonzeros (of SpGEMM, intermediate products) that this rank multiplies before anything of others has arrived.
     pub early: u64,
+    /// Where this rank's messages are sent from and received.
+    pub messages: MessageMemory,
     /// Bytes that the plan holds on this rank besides patterns.
     pub workspace_bytes: usize,
+}
+
+/// Where messages of a rank are sent from and received.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum MessageMemory {
+    /// In the memory of the host, where the rank computes.
+    #[default]
+    Host,
+    /// In page-locked memory of the host, copied from and to a GPU in chunks.
+    PageLocked,
+    /// In the memory of a GPU, of which MPI takes pointers.
+    Device,
+}
+
+impl MessageMemory {
+    /// In a few words.
+    pub const fn name(self) -> &'static str {
+        match self {
+            MessageMemory::Host => "memory of the host",
+            MessageMemory::PageLocked => "page-locked memory, copied from and to the GPU in chunks",
+            MessageMemory::Device => "memory of the GPU",
+        }
+    }
 }
 
 /// What the expected fraction of communication is computed with: one rank's, as if all communicate at once and nothing is
@@ -124,6 +149,7 @@ impl Explanation {
                 reason: choice.reason.clone(),
             },
             early,
+            messages: MessageMemory::Host,
             workspace_bytes,
         }
     }
@@ -171,6 +197,7 @@ impl Display for Explanation {
             copies,
             choice,
             early,
+            messages,
             workspace_bytes,
         } = self;
         writeln!(f, "problem    {problem}")?;
@@ -227,6 +254,7 @@ impl Display for Explanation {
             f,
             "overlap    this rank multiplies {early} {multiplied} before anything arrives"
         )?;
+        writeln!(f, "messages   in {}", messages.name())?;
         write!(f, "workspace  {workspace_bytes} bytes on this rank")
     }
 }

@@ -91,6 +91,7 @@ impl Routed {
         let mut sections = BTreeMap::new();
         for RelayedRows { from, rows, requested } in &routes.relayed {
             let message = exchange.add_incoming::<T>(*from, Tag::ToRelay, rows * width)?;
+            exchange.set_urgent(message);
             sections.insert(*from, Section { message, first: 0, rows: *rows });
             for (q, positions) in requested.iter().filter(|(q, _)| *q != rank) {
                 sources.entry(*q).or_default().push((message, positions.clone()));

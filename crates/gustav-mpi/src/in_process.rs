@@ -228,6 +228,28 @@ unsafe impl Communicator for InProcess {
     }
 
     unsafe fn wait_any(&self, requests: &[Request]) -> Result<usize> {
+        loop {
+            if let Some(at) = self.done(requests, true)? {
+                return Ok(at);
+            }
+        }
+    }
+
+    unsafe fn test_any(&self, requests: &[Request]) -> Result<Option<usize>> {
+        self.done(requests, false)
+    }
+
+    fn abort(&self, status: i32) {
+        // One rank of several cannot end the others' threads; they see that it has ended.
+        if self.group.size == 1 {
+            std::process::exit(status);
+        }
+    }
+}
+
+impl InProcess {
+    /// The position among `requests` of one that is done; with `wait`, when there is one.
+    fn done(&self, requests: &[Request], wait: bool) -> Result<Option<usize>> {
         let mut own = self.requests();
         let Requests { done, open, free } = &mut *own;
         loop {
@@ -235,7 +257,7 @@ unsafe impl Communicator for InProcess {
                 let number = requests[at].0;
                 done[number] = false;
                 free.push(number);
-                return Ok(at);
+                return Ok(Some(at));
             }
             let mut state = self.state();
             let mut arrived = false;
@@ -268,14 +290,10 @@ unsafe impl Communicator for InProcess {
                 let reason = "that rank has ended".into();
                 return Err(self.failed("receiving", Some(*peer), reason));
             }
+            if !wait {
+                return Ok(None);
+            }
             drop(self.wait(state));
-        }
-    }
-
-    fn abort(&self, status: i32) {
-        // One rank of several cannot end the others' threads; they see that it has ended.
-        if self.group.size == 1 {
-            std::process::exit(status);
         }
     }
 }

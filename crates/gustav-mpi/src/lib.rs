@@ -35,7 +35,7 @@ mod waiting;
 
 pub use communicator::{Communicator, Request, Tag};
 pub use device::Device;
-pub use explain::{CommunicationTime, Explanation, Rates};
+pub use explain::{CommunicationTime, Explanation, MessageMemory, Rates};
 pub use gpu::Gpu;
 pub use gustav_cpu::{Options, SddmmCall};
 pub use hosts::Hosts;

@@ -6,11 +6,13 @@ use gustav_core::{
     f16,
 };
 use gustav_cpu::arch::Isa;
+use gustav_cpu::sddmm::RowsOfX;
 use gustav_cpu::{CpuScalar, Options, SddmmCall, SddmmPlan, Threads};
 use gustav_plan::{Algorithm, Chooser};
 use gustav_testkit::battery::matrices::random_rows;
 use gustav_testkit::battery::values::values;
 use gustav_testkit::battery::{Settings, check_sddmm};
+use gustav_testkit::oracle;
 
 fn options(isa: Isa, threads: usize) -> Options {
     let threads = Threads::new(threads, false).expect("threads");
@@ -110,6 +112,38 @@ fn what_does_not_fit_is_refused_and_nothing_is_written() {
     assert!(matches!(refused, Err(Error::Pattern { .. })), "{refused:?}");
     assert!(out.iter().all(|v| *v == 5.0));
     plan.execute(&x, &y, &mut out, ()).expect("a product");
+}
+
+#[test]
+fn rows_of_a_larger_x_are_taken() {
+    // Rows 299, 298, ... of X for rows 0, 1, ... of the pattern.
+    let (part, y) = (random_rows::<f32, u32, u32>(120, 200, 1, |row| row % 9), dense(200, 3));
+    let rows: Vec<u32> = (0..120).map(|row| 299 - row).collect();
+    for layout in [Layout::RowMajor, Layout::ColumnMajor] {
+        let x = dense(300, 2).to_layout(layout).expect("a copy");
+        let request = part.pattern().sddmm(70).layouts(layout, Layout::RowMajor);
+        let of = |rows: &[u32], of| {
+            let rows = Some(RowsOfX { rows: rows.to_vec(), of });
+            SddmmPlan::<f32>::of_rows(part.pattern(), rows, &request.problem, &Options::default())
+        };
+        let mut plan = of(&rows, 300).expect("a plan");
+        let mut found = vec![f32::NAN; part.nnz()];
+        plan.execute(&x, &y, &mut found, ()).expect("a product");
+        let picked = Dense::from_row_major(
+            120,
+            70,
+            rows.iter().flat_map(|row| (0..70).map(|k| x.view().get(*row as usize, k))).collect(),
+        );
+        let picked = picked.expect("rows of X");
+        let expected = oracle::Sddmm::new(part.pattern().view(), picked.view(), y.view());
+        let verdict = expected.verify(&found).expect("a verdict");
+        assert!(verdict.ok, "{verdict}");
+        // X has as many rows as was said.
+        let refused = plan.execute(&picked, &y, &mut found, ());
+        assert!(matches!(refused, Err(Error::Shape { .. })), "{refused:?}");
+        assert!(matches!(of(&rows[1..], 300), Err(Error::Length { .. })));
+        assert!(matches!(of(&rows, 299), Err(Error::Index { .. })));
+    }
 }
 
 #[test]

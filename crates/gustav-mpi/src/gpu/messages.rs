@@ -7,11 +7,11 @@ use gustav_core::Result;
 use gustav_cuda::{Device, Event, Stream};
 
 use super::{Joined, Staging};
-use crate::Ranks;
 use crate::communicator::Communicator;
 use crate::exchange::{Arrived, Exchange};
 use crate::fetch::{Forward, forward_rows};
 use crate::local::DistScalar;
+use crate::{MessageMemory, Ranks};
 
 /// The messages of a plan, and their memory.
 pub struct GpuMessages<T: DistScalar> {
@@ -39,6 +39,11 @@ impl<T: DistScalar> GpuMessages<T> {
         let staging = Staging::new(device, &mut exchange, joined, direct)?;
         let (ranks, device) = (ranks.clone(), device.clone());
         Ok(GpuMessages { ranks, copies: device.new_stream()?, device, exchange, staging })
+    }
+
+    /// Where messages are.
+    pub fn memory(&self) -> MessageMemory {
+        if self.staging.host { MessageMemory::PageLocked } else { MessageMemory::Device }
     }
 
     /// Bytes on the GPU and in page-locked memory.
@@ -146,14 +151,10 @@ impl<T: DistScalar> Transport<'_, T> {
     /// # Errors
     /// As [`Transport::send_pending`].
     pub fn next_message(&mut self) -> Result<usize> {
-        loop {
-            let Arrived { number, range, complete } =
-                self.exchange.next_chunk(self.communicator)?;
-            self.upload(number, range)?;
-            if complete {
-                return Ok(number);
-            }
-        }
+        let Transport { communicator, exchange, staging, stream, copies, .. } = self;
+        exchange.next_with(*communicator, |exchange, chunk| {
+            upload(exchange, staging, chunk, (*stream, *copies))
+        })
     }
 
     /// Sends on rows of `width` values that waited for `message`, as [`forward_rows`] does.
@@ -169,18 +170,6 @@ impl<T: DistScalar> Transport<'_, T> {
         forward_rows(self.exchange, self.communicator, forwards, (message, row))
     }
 
-    /// Copies a chunk that has arrived to the GPU.
-    fn upload(&mut self, message: usize, range: Range<usize>) -> Result<()> {
-        if !self.staging.host {
-            return Ok(());
-        }
-        let (values, first) = self.exchange.incoming_chunk::<T>(message, &range);
-        // SAFETY: the message has arrived, and is received again only after the copies were waited for.
-        unsafe { self.staging.incoming[message].start_write(first, values, self.copies)? };
-        // Products read the memory by other buffers.
-        self.stream.wait(&self.copies.record()?)
-    }
-
     /// Waits until all messages and all work are done.
     ///
     /// # Errors
@@ -191,4 +180,22 @@ impl<T: DistScalar> Transport<'_, T> {
         self.copies.synchronize()?;
         self.stream.synchronize()
     }
+}
+
+/// Copies a chunk that has arrived to the GPU, where its memory is the host's: by the second of the streams, which the
+/// first waits for.
+fn upload<T: DistScalar>(
+    exchange: &mut Exchange,
+    staging: &mut Staging<T>,
+    Arrived { number, range, .. }: &Arrived,
+    (stream, copies): (&Stream, &Stream),
+) -> Result<()> {
+    if !staging.host {
+        return Ok(());
+    }
+    let (values, first) = exchange.incoming_chunk::<T>(*number, range);
+    // SAFETY: the chunk has arrived, and is received again only after the copies were waited for.
+    unsafe { staging.incoming[*number].start_write(first, values, copies)? };
+    // Products read the memory by other buffers.
+    stream.wait(&copies.record()?)
 }

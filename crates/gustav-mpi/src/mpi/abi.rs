@@ -115,6 +115,7 @@ functions! {
     start_send = "MPI_Isend": (*const c_void, c_int, H, c_int, c_int, H, *mut H);
     start_receive = "MPI_Irecv": (*mut c_void, c_int, H, c_int, c_int, H, *mut H);
     wait_any = "MPI_Waitany": (c_int, *mut H, *mut c_int, *mut Status);
+    test_any = "MPI_Testany": (c_int, *mut H, *mut c_int, *mut c_int, *mut Status);
 }
 
 /// Of the ABI of the MPI 5 standard, §20: handles are pointers with small numbers.

@@ -99,12 +99,15 @@ pub trait Engine: Send + Sync {
     ) -> Result<usize, String>;
     /// Whether messages may be in memory of a CUDA device; MPI is initialised.
     fn takes_device_memory(&self) -> bool;
+    /// One of `requests` that is done, if one is; with `wait`, when one is.
+    ///
     /// # Safety
     /// `requests` are some that were started and are not done.
-    unsafe fn wait_any(
+    unsafe fn done(
         &self,
         requests: &mut dyn ExactSizeIterator<Item = usize>,
-    ) -> Result<usize, String>;
+        wait: bool,
+    ) -> Result<Option<usize>, String>;
 }
 
 /// The library behind [`Engine`].
@@ -396,22 +399,28 @@ impl<H: Handle> Engine for Calls<H> {
         self.cuda_support.is_some_and(|supports| unsafe { supports() } == 1)
     }
 
-    unsafe fn wait_any(
+    unsafe fn done(
         &self,
         requests: &mut dyn ExactSizeIterator<Item = usize>,
-    ) -> Result<usize, String> {
+        wait: bool,
+    ) -> Result<Option<usize>, String> {
         // Several threads may wait, each for its own.
         let mut list = std::mem::take(&mut *self.requests());
         list.clear();
         list.extend(requests.map(H::of));
         let (n, mut status) = (count(list.len())?, Status::new());
+        let (list_at, mut is_done) = (list.as_mut_ptr(), 1);
         // SAFETY: requests in flight, as promised; the status is as large as that of any library.
         let done = self.number(|at| unsafe {
-            (self.functions.wait_any)(n, list.as_mut_ptr(), at, &mut status)
+            match wait {
+                true => (self.functions.wait_any)(n, list_at, at, &mut status),
+                false => (self.functions.test_any)(n, list_at, at, &mut is_done, &mut status),
+            }
         });
         *self.requests() = list;
         let done = done?;
-        usize::try_from(done).map_err(|_| "none of the requests is under way".into())
+        let none = |_| "none of the requests is under way".to_owned();
+        (is_done != 0).then(|| usize::try_from(done).map_err(none)).transpose()
     }
 }
 

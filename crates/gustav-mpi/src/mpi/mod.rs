@@ -344,7 +344,15 @@ unsafe impl Communicator for MpiCommunicator {
     unsafe fn wait_any(&self, requests: &[Request]) -> Result<usize> {
         self.call("MPI_Waitany", None, |mpi, _| {
             // SAFETY: requests in flight, as the caller promises.
-            unsafe { mpi.wait_any(&mut requests.iter().map(|r| r.0)) }
+            let done = unsafe { mpi.done(&mut requests.iter().map(|r| r.0), true) }?;
+            done.ok_or_else(|| "it returned before one of them was done".into())
+        })
+    }
+
+    unsafe fn test_any(&self, requests: &[Request]) -> Result<Option<usize>> {
+        self.call("MPI_Testany", None, |mpi, _| {
+            // SAFETY: requests in flight, as the caller promises.
+            unsafe { mpi.done(&mut requests.iter().map(|r| r.0), false) }
         })
     }
 

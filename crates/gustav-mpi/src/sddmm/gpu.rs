@@ -201,7 +201,9 @@ impl<T: DistScalar> GpuSddmmPlan<T> {
         let choice = parts[largest(parts.iter().map(|part| part.values.len()))].plan.choice();
         let early = waiting.early().map(|part| parts[part].values.len() as u64).sum();
         let explained = (&problem, pattern);
-        let explanation = Explanation::new(explained, shape.communication, choice, (early, held));
+        let mut explanation =
+            Explanation::new(explained, shape.communication, choice, (early, held));
+        explanation.messages = messages.memory();
         let plan = GpuSddmmPlan {
             ranks: ranks.clone(),
             number,

@@ -143,8 +143,9 @@ impl<T: DistScalar, I: Index, O: Index> GpuSpgemmPlan<T, I, O> {
         let lists = sends.iter().map(|(_, at)| at.bytes()).sum::<usize>();
         let held = parts.bytes() + lists + received.bytes() + messages.bytes();
         let explained = (&problem, a);
-        let explanation =
+        let mut explanation =
             Explanation::new(explained, Communication::RowsOfB, parts.choice(), (early, held));
+        explanation.messages = messages.memory();
         let plan = GpuSpgemmPlan {
             ranks: ranks.clone(),
             number,

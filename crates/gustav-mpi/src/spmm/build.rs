@@ -262,6 +262,9 @@ impl<'b, I: Index, O: Index> Builder<'b, I, O> {
                     .add_incoming::<T>((q, Tag::Operands, len), Contents::Operands(position))?,
             ),
         };
+        if let (Some(message), Some((_, true))) = (operands, &served) {
+            messages.exchange.set_urgent(message);
+        }
         let direct = operands.map(|message| Section { message, first: 0, rows: rows_received });
         if let (Some(of_b), Some((first, positions))) = (section.or(direct), appended) {
             messages.arrivals.push((q, first, Arrival { section: of_b, positions }));

@@ -77,7 +77,8 @@ pub(super) fn build<T: DistScalar, I: Index, O: Index>(
     let explained = (&problem, pattern);
     let choice = own.plan.choice();
     let early = own.nnz as u64;
-    let explanation = Explanation::new(explained, shape.communication, choice, (early, held));
+    let mut explanation = Explanation::new(explained, shape.communication, choice, (early, held));
+    explanation.messages = messages.memory();
     let plan = GpuSpmmPlan {
         ranks: ranks.clone(),
         number,
