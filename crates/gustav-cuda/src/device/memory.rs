@@ -5,7 +5,7 @@ use std::marker::PhantomData;
 use std::ops::Deref;
 use std::sync::Arc;
 
-use cudarc::driver::{result, sys};
+use cudarc::driver::{DriverError, result, sys};
 use gustav_core::{Buffer, Error, Result};
 
 use super::driver::{Checked, describe};
@@ -98,6 +98,24 @@ impl Drop for Memory {
     }
 }
 
+/// The error of an allocation.
+pub(super) fn not_allocated(
+    e: DriverError,
+    device: &Device,
+    what: &'static str,
+    needed: u128,
+) -> Error {
+    match e.0 {
+        sys::cudaError_enum::CUDA_ERROR_OUT_OF_MEMORY
+        | sys::cudaError_enum::CUDA_ERROR_INVALID_VALUE => Error::OutOfMemory {
+            what,
+            needed,
+            available: device.memory().ok().map(|(free, _)| free as u64),
+        },
+        _ => Error::Device { action: "allocating memory", reason: describe(e) },
+    }
+}
+
 /// The number of the device that memory is on, of any library's.
 ///
 /// # Errors
@@ -158,15 +176,7 @@ impl<T: bytemuck::Pod> DeviceBuffer<T> {
             // SAFETY: the stream is alive and belongs to the bound device.
             let allocated =
                 unsafe { result::malloc_async(device.stream().raw().cu_stream(), bytes) };
-            address = allocated.map_err(|e| match e.0 {
-                sys::cudaError_enum::CUDA_ERROR_OUT_OF_MEMORY
-                | sys::cudaError_enum::CUDA_ERROR_INVALID_VALUE => Error::OutOfMemory {
-                    what,
-                    needed,
-                    available: device.memory().ok().map(|(free, _)| free as u64),
-                },
-                _ => Error::Device { action: "allocating memory", reason: describe(e) },
-            })?;
+            address = allocated.map_err(|e| not_allocated(e, device, what, needed))?;
             #[cfg(test)]
             ledger::take(address, bytes);
         }

@@ -2,6 +2,7 @@
 
 mod counters;
 pub(crate) mod driver;
+mod exported;
 pub mod foreign;
 pub(crate) mod graph;
 #[cfg(test)]

@@ -39,7 +39,12 @@ impl<T: DistScalar> Staging<T> {
         direct: bool,
     ) -> Result<Self> {
         let (mut incoming, mut outgoing, mut own_bytes) = (Vec::new(), Vec::new(), 0);
-        let zeros = |len| DeviceBuffer::<T>::zeros(device, len, "messages on the device");
+        // An MPI that takes pointers copies from one process's memory to another's only if it can map it.
+        let zeros = match direct {
+            true => DeviceBuffer::<T>::exportable,
+            false => DeviceBuffer::<T>::zeros,
+        };
+        let zeros = |len| zeros(device, len, "messages on the device");
         let whole = joined.as_ref().map(|joined| zeros(joined.len)).transpose()?;
         let external = |is_incoming: bool, number: usize, bytes: usize| {
             if !bytes.is_multiple_of(size_of::<T>()) {
