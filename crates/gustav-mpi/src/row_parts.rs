@@ -59,7 +59,7 @@ pub fn largest(work: impl Iterator<Item = usize>) -> usize {
 }
 
 /// All `rows` rows, whose nonzeros are `blocks`, in parts, in order: the most consecutive rows that need nothing of other
-/// ranks, rows that need the same one rank at most, and what is between them. The first two are parts of their own if
+/// ranks, rows that need the same one rank, and what is between them. The first two are parts of their own if
 /// they have at least `least` of the work that `work` counts, and a quarter of all: else they would not repay a product.
 pub fn row_parts(
     blocks: &Blocks,
@@ -79,7 +79,9 @@ pub fn row_parts(
     let early = early.unwrap_or(0..0);
     for rest in [0..early.start, early.end..rows] {
         let of_one_rank = runs(rest, |row| needs[row], |needs| !matches!(needs, Needs::Several));
-        cuts.extend(of_one_rank.into_iter().filter(is_worth));
+        // Plans rely on one part at most that needs nothing.
+        let needs_one = |rows: &Range<usize>| rows.clone().any(|row| needs[row] != Needs::Nothing);
+        cuts.extend(of_one_rank.into_iter().filter(needs_one).filter(is_worth));
     }
     cuts.sort_by_key(|rows| rows.start);
     let (mut parts, mut first) = (Vec::new(), 0);
@@ -200,6 +202,14 @@ mod tests {
         // Rows that need nothing go with those before them.
         let found = parts(&[&[4], &[0], &[9], &[9]], 3, 2);
         assert_eq!(found, [(0..2, vec![1]), (2..4, vec![2])]);
+    }
+
+    #[test]
+    fn one_part_at_most_needs_nothing() {
+        let rows: [&[u32]; 8] = [&[4, 9], &[0], &[1], &[4, 9], &[2], &[3], &[0], &[4, 9]];
+        let several = vec![1, 2];
+        let expected = [(0..4, several.clone()), (4..7, vec![]), (7..8, several)];
+        assert_eq!(parts(&rows, 3, 1), expected);
     }
 
     #[test]
