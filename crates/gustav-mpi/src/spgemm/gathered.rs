@@ -73,7 +73,7 @@ impl<I: Index> Gathered<I> {
 
         let ghosts = Ghosts::new(a)?;
         // Positions of the values that every rank needs.
-        let requested = values_of(&b.local().view(), &ghosts.requested)?;
+        let requested = ranks.together(values_of(&b.local().view(), &ghosts.requested))?;
         let routes = Routes::new(ranks, device, true, &requested)?;
         let (_, limit) = chunks(ranks, on_gpu, &problem)?;
         let local = b.local().view();
