@@ -18,8 +18,8 @@ pub struct Request(pub usize);
 /// peer.
 ///
 /// # Safety
-/// An implementation does not touch the bytes of a message after [`wait_any`](Communicator::wait_any) has returned its
-/// request, and has written all bytes of a received one by then.
+/// An implementation does not touch the bytes of a message after [`wait_any`](Communicator::wait_any) or
+/// [`test_any`](Communicator::test_any) has returned its request, and has written all bytes of a received one by then.
 pub unsafe trait Communicator: Send + Sync {
     /// The number of this rank, from 0.
     fn rank(&self) -> usize;
@@ -73,7 +73,8 @@ pub unsafe trait Communicator: Send + Sync {
     ///
     /// # Safety
     /// The bytes are initialised, and in memory of the host unless
-    /// [`takes_device_memory`](Communicator::takes_device_memory) says otherwise. They stay where they are, and nobody writes them, until [`wait_any`](Communicator::wait_any) returns the
+    /// [`takes_device_memory`](Communicator::takes_device_memory) says otherwise. They stay where they are, and nobody
+    /// writes them, until [`wait_any`](Communicator::wait_any) or [`test_any`](Communicator::test_any) returns the
     /// request, or for ever.
     ///
     /// # Errors
@@ -83,8 +84,8 @@ pub unsafe trait Communicator: Send + Sync {
     /// Starts to receive a message of just as many bytes from `peer`.
     ///
     /// # Safety
-    /// As of a send, where the bytes are; nobody reads or writes them, and they stay where they are, until [`wait_any`](Communicator::wait_any)
-    /// returns the request, or for ever.
+    /// As of a send, where the bytes are; nobody reads or writes them, and they stay where they are, until
+    /// [`wait_any`](Communicator::wait_any) or [`test_any`](Communicator::test_any) returns the request, or for ever.
     ///
     /// # Errors
     /// As all calls.
@@ -99,18 +100,15 @@ pub unsafe trait Communicator: Send + Sync {
     /// As all calls.
     unsafe fn wait_any(&self, requests: &[Request]) -> Result<usize>;
 
-    /// The position among `requests`, at least one, of one that is done, if one is; messages go on meanwhile. One that
-    /// cannot tell may wait.
+    /// The position among `requests`, at least one, of one that is done, if one is: it does not wait, and messages go on
+    /// meanwhile.
     ///
     /// # Safety
     /// As [`wait_any`](Communicator::wait_any): a request is returned by one of the two, once.
     ///
     /// # Errors
     /// As all calls.
-    unsafe fn test_any(&self, requests: &[Request]) -> Result<Option<usize>> {
-        // SAFETY: promised by the caller.
-        unsafe { self.wait_any(requests) }.map(Some)
-    }
+    unsafe fn test_any(&self, requests: &[Request]) -> Result<Option<usize>>;
 
     /// Ends the processes of all ranks, or where that is not possible this one's part, with an exit status.
     fn abort(&self, status: i32);

@@ -30,8 +30,8 @@ impl Device {
         Device { communication, ..self }
     }
 
-    /// Sets whether a row of B that several ranks of another host need is sent over the network once, to one of them that
-    /// forwards it, which is the default, or once for each of them.
+    /// Sets whether a row of B (of SDDMM a row of Y, of SpGEMM a value of B) that several ranks of another host need is
+    /// sent over the network once, to one of them that forwards it, which is the default, or once for each of them.
     #[must_use]
     pub fn two_levels(self, two: bool) -> Self {
         Device { one_level: !two, ..self }

@@ -1,54 +1,22 @@
 //! Messages between this rank and others, whose buffers live as long as they are in flight.
 
-use std::any::Any;
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use gustav_core::buffer::try_vec;
-use gustav_core::{Buffer, Error, Result};
+use gustav_core::{Error, Result};
 
 use crate::Ranks;
 use crate::communicator::{Communicator, Request, Tag};
+use crate::message::{External, Memory, Message};
 use crate::volume::Traffic;
 
 // Bytes that two ranks exchange in a second at least, and what a message takes besides them, while neither computes.
 const SLOWEST: f64 = 1e9;
 const LATENCY: Duration = Duration::from_micros(50);
-
-/// A message that is sent or received again and again, of a length that is known.
-struct Message {
-    peer: usize,
-    tag: Tag,
-    memory: Memory,
-    /// Number of its chunks that are in flight or not yet sent; `None` before it is started.
-    open: Option<usize>,
-    /// Bytes, from the first on, whose chunks were sent in this execution; of outgoing messages.
-    sent: usize,
-    /// Whether this rank sends something once it has arrived; of incoming messages.
-    is_urgent: bool,
-}
-
-/// Where the bytes of a message are.
-enum Memory {
-    Own(Buffer<u8>),
-    External(External),
-}
-
-/// Bytes of a message in memory of another kind, such as that of a device.
-pub struct External {
-    /// The first byte, aligned for every type of values.
-    pub first: *mut u8,
-    /// Their number.
-    pub len: usize,
-    /// Whether they are in memory of the host.
-    pub host: bool,
-    /// Their owner.
-    pub _owner: Box<dyn Any + Send>,
-}
-
-// SAFETY: the bytes are the exchange's as long as the holder is there, which may be sent.
-unsafe impl Send for External {}
+// The longest that a rank waits although it could multiply.
+const LONGEST: Duration = Duration::from_millis(100);
 
 /// A chunk of a message that is in flight.
 struct Chunk {
@@ -69,7 +37,7 @@ pub struct Exchange {
     chunks: Vec<Chunk>,
     /// Incoming messages that are complete and were not returned yet, in the order of arrival.
     complete: VecDeque<usize>,
-    /// Until when what is in flight is waited for although something has arrived, once that is so.
+    /// The end of waiting for messages in flight although one is complete, once that is so.
     patient_until: Option<Instant>,
 }
 
@@ -215,7 +183,7 @@ impl Exchange {
 
     /// The values of a chunk of an outgoing message that is to be sent, and how many are before them.
     pub fn outgoing_chunk<T>(&mut self, number: usize, range: &Range<usize>) -> (*mut [T], usize) {
-        values_of(&mut self.outgoing[number].memory, range)
+        self.outgoing[number].memory.values_of(range)
     }
 
     /// The values of a chunk of an incoming message that has arrived, and how many are before them.
@@ -224,7 +192,7 @@ impl Exchange {
         number: usize,
         range: &Range<usize>,
     ) -> (*const [T], usize) {
-        let (values, first) = values_of(&mut self.incoming[number].memory, range);
+        let (values, first) = self.incoming[number].memory.values_of(range);
         (values.cast_const(), first)
     }
 
@@ -309,11 +277,16 @@ impl Exchange {
         self.take(communicator, at)
     }
 
-    /// The same without waiting: `None` if nothing is done.
-    fn try_progress(&mut self, communicator: &dyn Communicator) -> Result<Option<Option<Arrived>>> {
+    /// The same without waiting.
+    fn try_progress(&mut self, communicator: &dyn Communicator) -> Result<Option<Arrived>> {
         // SAFETY: as of `progress`.
-        let at = unsafe { communicator.test_any(&self.requests) }?;
-        at.map(|at| self.take(communicator, at)).transpose()
+        match unsafe { communicator.test_any(&self.requests) }? {
+            Some(at) => self.take(communicator, at),
+            None => {
+                std::thread::yield_now();
+                Ok(None)
+            }
+        }
     }
 
     /// Takes note that request `at` is done.
@@ -342,8 +315,8 @@ impl Exchange {
     /// Waits until another incoming message is complete, and returns its number: an urgent one first.
     ///
     /// Most libraries move messages only within their calls, so that what this rank is about to compute would hold up
-    /// those that are under way, and the ranks at their other end. They are waited for as long as their bytes take, but not
-    /// for ranks that are late, nor for what others have yet to compute.
+    /// those in flight, and the ranks at their other end. They are waited for as long as their bytes take, within a limit,
+    /// but not for what others have yet to compute.
     ///
     /// # Errors
     /// As all calls of a [`Communicator`].
@@ -360,31 +333,37 @@ impl Exchange {
         communicator: &dyn Communicator,
         mut arrived: impl FnMut(&mut Self, &Arrived) -> Result<()>,
     ) -> Result<usize> {
-        while self.complete.is_empty() {
-            if let Some(chunk) = self.progress(communicator)? {
-                self.note(&chunk, &mut arrived)?;
-            }
-        }
-        let patience = self.transfer_time();
-        let until = *self.patient_until.get_or_insert_with(|| Instant::now() + patience);
         loop {
-            if let Some(at) = self.complete.iter().position(|n| self.incoming[*n].is_urgent) {
-                return Ok(self.complete.remove(at).expect("it is there"));
+            let urgent = self.complete.iter().position(|number| self.incoming[*number].is_urgent);
+            let next = match urgent {
+                None if self.is_patient() => None,
+                at => self.complete.remove(at.unwrap_or(0)),
+            };
+            if let Some(number) = next {
+                return Ok(number);
             }
-            if !self.chunks.iter().any(|chunk| self.is_under_way(chunk)) || Instant::now() >= until
-            {
-                return Ok(self.complete.pop_front().expect("one is complete, as was waited for"));
-            }
-            match self.try_progress(communicator)? {
-                None => std::thread::yield_now(),
-                Some(None) => {}
-                Some(Some(chunk)) => self.note(&chunk, &mut arrived)?,
+            let chunk = match self.complete.is_empty() {
+                true => self.progress(communicator)?,
+                false => self.try_progress(communicator)?,
+            };
+            if let Some(chunk) = chunk {
+                arrived(self, &chunk)?;
+                self.complete.extend(chunk.complete.then_some(chunk.number));
             }
         }
     }
 
-    /// Whether a chunk in flight is of a message that ranks send when they begin, not one that they compute first.
-    fn is_under_way(&self, chunk: &Chunk) -> bool {
+    /// Whether messages in flight are waited for although one is complete.
+    fn is_patient(&mut self) -> bool {
+        if self.complete.is_empty() || !self.chunks.iter().any(|chunk| self.is_first(chunk)) {
+            return false;
+        }
+        let until = Instant::now() + self.transfer_time();
+        Instant::now() < *self.patient_until.get_or_insert(until)
+    }
+
+    /// Whether a chunk in flight is of a message that ranks send first, not one that they have yet to compute.
+    fn is_first(&self, chunk: &Chunk) -> bool {
         let message = match chunk.message.checked_sub(self.incoming.len()) {
             None => &self.incoming[chunk.message],
             Some(outgoing) => &self.outgoing[outgoing],
@@ -392,23 +371,11 @@ impl Exchange {
         matches!(message.tag, Tag::Operands | Tag::ToRelay)
     }
 
-    fn note(
-        &mut self,
-        chunk: &Arrived,
-        arrived: &mut impl FnMut(&mut Self, &Arrived) -> Result<()>,
-    ) -> Result<()> {
-        arrived(self, chunk)?;
-        if chunk.complete {
-            self.complete.push_back(chunk.number);
-        }
-        Ok(())
-    }
-
-    /// How long what is in flight may take.
+    /// How long the messages in flight that ranks send first may take, within the limit.
     fn transfer_time(&self) -> Duration {
-        let under_way = self.chunks.iter().filter(|chunk| self.is_under_way(chunk));
-        let bytes: usize = under_way.map(|chunk| chunk.range.len()).sum();
-        LATENCY + Duration::from_secs_f64(bytes as f64 / SLOWEST)
+        let first = self.chunks.iter().filter(|chunk| self.is_first(chunk));
+        let bytes: usize = first.map(|chunk| chunk.range.len()).sum();
+        LONGEST.min(LATENCY + Duration::from_secs_f64(bytes as f64 / SLOWEST))
     }
 
     /// Waits until incoming message `number` is complete; it is not returned by [`Exchange::next`].
@@ -449,86 +416,9 @@ pub struct Arrived {
     pub complete: bool,
 }
 
-/// The values in bytes `range`, and how many are before them.
-fn values_of<T>(memory: &mut Memory, range: &Range<usize>) -> (*mut [T], usize) {
-    let size = size_of::<T>();
-    let whole = range.start.is_multiple_of(size) && range.end.is_multiple_of(size);
-    assert!(whole, "chunks are of whole values");
-    let first = memory.chunk(range).cast::<T>();
-    (std::ptr::slice_from_raw_parts_mut(first, range.len() / size), range.start / size)
-}
-
 /// The chunks of a message of `len` bytes.
 fn chunks(len: usize, limit: usize) -> impl Iterator<Item = Range<usize>> + Clone {
     (0..len).step_by(limit.max(1)).map(move |first| first..len.min(first.saturating_add(limit)))
-}
-
-impl Memory {
-    fn len(&self) -> usize {
-        match self {
-            Memory::Own(bytes) => bytes.len(),
-            Memory::External(external) => external.len,
-        }
-    }
-
-    fn chunk(&mut self, range: &Range<usize>) -> *mut [u8] {
-        match self {
-            Memory::Own(bytes) => &raw mut bytes[range.clone()],
-            Memory::External(external) => {
-                assert!(range.end <= external.len, "bytes of the message");
-                let first = external.first.wrapping_add(range.start);
-                std::ptr::slice_from_raw_parts_mut(first, range.len())
-            }
-        }
-    }
-
-    fn bytes(&self) -> &[u8] {
-        match self {
-            Memory::Own(bytes) => bytes,
-            Memory::External(external) => {
-                assert!(external.host, "the message is in memory of the host");
-                // SAFETY: initialised, as promised, and written by nobody while they are borrowed.
-                unsafe { std::slice::from_raw_parts(external.first, external.len) }
-            }
-        }
-    }
-
-    fn bytes_mut(&mut self) -> &mut [u8] {
-        match self {
-            Memory::Own(bytes) => bytes,
-            Memory::External(external) => {
-                assert!(external.host, "the message is in memory of the host");
-                // SAFETY: as above, and read by nobody.
-                unsafe { std::slice::from_raw_parts_mut(external.first, external.len) }
-            }
-        }
-    }
-}
-
-impl Message {
-    fn new<T>(peer: usize, tag: Tag, len: usize) -> Result<Self> {
-        let bytes = len.saturating_mul(size_of::<T>());
-        let memory = Memory::Own(Buffer::zeroed(bytes, "messages")?);
-        Ok(Message { peer, tag, memory, open: None, sent: 0, is_urgent: false })
-    }
-
-    /// The values of a message that has arrived.
-    fn values<T: bytemuck::Pod>(&self) -> &[T] {
-        assert_eq!(self.open, Some(0), "the message is under way");
-        match self.memory.len() {
-            0 => &[],
-            _ => bytemuck::cast_slice(self.memory.bytes()),
-        }
-    }
-
-    /// The values of a message that is to be sent.
-    fn values_mut<T: bytemuck::Pod>(&mut self) -> &mut [T] {
-        assert!(self.open.is_none_or(|open| open == 0), "the message is under way");
-        match self.memory.len() {
-            0 => &mut [],
-            _ => bytemuck::cast_slice_mut(self.memory.bytes_mut()),
-        }
-    }
 }
 
 impl Drop for Exchange {

@@ -254,7 +254,9 @@ impl Display for Explanation {
             f,
             "overlap    this rank multiplies {early} {multiplied} before anything arrives"
         )?;
-        writeln!(f, "messages   in {}", messages.name())?;
+        if volume.messages() > 0 {
+            writeln!(f, "messages   in {}", messages.name())?;
+        }
         write!(f, "workspace  {workspace_bytes} bytes on this rank")
     }
 }

@@ -9,15 +9,7 @@ use crate::communicator::{Communicator, Tag};
 use crate::exchange::Exchange;
 use crate::hosts::Relay;
 use crate::routes::{RelayedRows, Routes};
-
-/// Rows that go to another rank of this host.
-pub struct Forward {
-    pub message: usize,
-    /// Where they are received from: incoming messages, and positions of rows in them.
-    pub sources: Vec<(usize, Vec<u32>)>,
-    /// Incoming messages that have not arrived.
-    pub missing: usize,
-}
+use crate::waiting::Waiting;
 
 /// Rows in an incoming message.
 #[derive(Clone, Copy, Debug)]
@@ -53,23 +45,18 @@ impl Arrival {
     pub fn copy<T: Copy>(&self, section: &[T], to: &mut [T], width: usize) {
         match &self.positions {
             None => to[..section.len()].copy_from_slice(section),
-            Some(positions) => {
-                let rows = to.chunks_exact_mut(width).zip(positions);
-                rows.for_each(|(to, at)| {
-                    to.copy_from_slice(&section[*at as usize * width..][..width]);
-                });
-            }
+            Some(positions) => copy_rows(section, positions, to, width),
         }
     }
 }
 
 /// Messages of rows that go through another rank than the one that has them.
 pub struct Routed {
-    /// The first incoming messages, whose rows this rank forwards.
+    /// Number of incoming messages whose rows this rank forwards: the first ones.
     pub to_relay: usize,
-    /// Incoming messages after them, of rows that were forwarded.
+    /// Number of incoming messages of rows that were forwarded: those after them.
     pub forwarded: usize,
-    pub forwards: Vec<Forward>,
+    pub forwards: Forwards,
     /// Where rows are received, by the rank that has them.
     pub sections: BTreeMap<usize, Section>,
 }
@@ -117,59 +104,86 @@ impl Routed {
         for (q, sources) in sources {
             let rows: usize = sources.iter().map(|(_, positions)| positions.len()).sum();
             let message = exchange.add_outgoing::<T>(q, Tag::Forwarded, rows * width)?;
-            forwards.push(Forward { message, missing: 0, sources });
+            forwards.push(Forward { message, sources });
         }
-        Ok(Routed { to_relay, forwarded, forwards, sections })
+        let row_bytes = width * size_of::<T>();
+        Ok(Routed { to_relay, forwarded, forwards: Forwards::new(forwards, row_bytes), sections })
     }
 }
 
-/// Begins an execution: nothing that is forwarded has arrived.
-pub fn begin_forwards(forwards: &mut [Forward]) {
-    forwards.iter_mut().for_each(|forward| forward.missing = forward.sources.len());
+/// Messages of rows that this rank forwards to others of its host.
+pub struct Forwards {
+    messages: Vec<Forward>,
+    waiting: Waiting,
+    /// Bytes of a row.
+    row_bytes: usize,
 }
 
-/// Sends on what was waiting for `message`, if nothing else is missing; a row has `row` bytes.
-///
-/// # Errors
-/// As all calls of a [`Communicator`].
-pub fn forward_rows(
-    exchange: &mut Exchange,
-    communicator: &dyn Communicator,
-    forwards: &mut [Forward],
-    (message, row): (usize, usize),
-) -> Result<()> {
-    for to in forwards {
-        if !to.sources.iter().any(|(from, _)| *from == message) {
-            continue;
-        }
-        to.missing -= 1;
-        if to.missing > 0 {
-            continue;
-        }
-        let mut first = 0;
-        for (from, positions) in &to.sources {
-            let (received, out) = exchange.pair::<u8, u8>(Some(*from), to.message);
-            let out = out[first * row..].chunks_exact_mut(row);
-            for (out, position) in out.zip(positions) {
-                out.copy_from_slice(&received[*position as usize * row..][..row]);
+/// Rows that go to another rank of this host.
+struct Forward {
+    message: usize,
+    /// Where they are received from: incoming messages, and positions of rows in them.
+    sources: Vec<(usize, Vec<u32>)>,
+}
+
+impl Forwards {
+    fn new(messages: Vec<Forward>, row_bytes: usize) -> Self {
+        let needs = |of: &Forward| of.sources.iter().map(|(message, _)| *message).collect();
+        let waiting = Waiting::new(messages.iter().map(needs));
+        Forwards { messages, waiting, row_bytes }
+    }
+
+    /// Whether nothing is forwarded.
+    pub fn is_empty(&self) -> bool {
+        self.messages.is_empty()
+    }
+
+    /// Begins an execution: nothing that is forwarded has arrived.
+    pub fn begin(&mut self) {
+        self.waiting.begin();
+    }
+
+    /// Sends on what waited for `message` alone.
+    ///
+    /// # Errors
+    /// As all calls of a [`Communicator`].
+    pub fn arrived(
+        &mut self,
+        exchange: &mut Exchange,
+        communicator: &dyn Communicator,
+        message: usize,
+    ) -> Result<()> {
+        let Forwards { messages, waiting, row_bytes } = self;
+        for complete in waiting.arrived(message) {
+            let Forward { message, sources } = &messages[complete];
+            let mut first = 0;
+            for (from, positions) in sources {
+                let (received, out) = exchange.pair::<u8, u8>(Some(*from), *message);
+                copy_rows(received, positions, &mut out[first..], *row_bytes);
+                first += positions.len() * *row_bytes;
             }
-            first += positions.len();
+            exchange.send(communicator, *message)?;
         }
-        exchange.send(communicator, to.message)?;
+        Ok(())
     }
-    Ok(())
 }
 
-/// All rows that a rank gets, and sends.
-pub struct Fetch {
+/// Copies the rows of `from` at `positions`, of `width` elements each, to `to`, one after another.
+fn copy_rows<T: Copy>(from: &[T], positions: &[u32], to: &mut [T], width: usize) {
+    let rows = to.chunks_exact_mut(width).zip(positions);
+    rows.for_each(|(to, at)| to.copy_from_slice(&from[*at as usize * width..][..width]));
+}
+
+/// All rows that a rank gets, and sends: the latter are numbered by `N`.
+pub struct Fetch<N> {
     /// Outgoing messages, and the rows that go with them: first those that another rank forwards, which are sent twice.
-    pub sends: Vec<(usize, Vec<u32>)>,
-    pub forwards: Vec<Forward>,
+    pub sends: Vec<(usize, Vec<N>)>,
+    pub forwards: Forwards,
     /// What arrives from each rank that some rows are needed of, in rank order.
     pub arrivals: Vec<(usize, Arrival)>,
 }
 
-impl Fetch {
+impl<N: Copy + From<u32>> Fetch<N> {
     /// Adds the messages to `exchange`: rank `rank` needs so many rows, of `width` values each, of each rank in `needed`,
     /// and rank q needs `requested[q]` of it.
     ///
@@ -179,7 +193,7 @@ impl Fetch {
         exchange: &mut Exchange,
         routes: &Routes,
         rank: usize,
-        (needed, requested): (&[(usize, usize)], &[Vec<u32>]),
+        (needed, requested): (&[(usize, usize)], &[Vec<N>]),
         width: usize,
     ) -> Result<Self> {
         let needed = || needed.iter().copied().filter(|(_, rows)| rows * width > 0);
@@ -187,7 +201,7 @@ impl Fetch {
         let mut sends = Vec::new();
         for Relay { through, rows, .. } in &routes.relays {
             let message = exchange.add_outgoing::<T>(*through, Tag::ToRelay, rows.len() * width)?;
-            sends.push((message, rows.clone()));
+            sends.push((message, rows.iter().map(|row| N::from(*row)).collect()));
         }
         let mut arrivals = Vec::new();
         for (peer, rows) in needed() {

@@ -15,6 +15,7 @@ mod in_process;
 pub mod io;
 mod local;
 mod matrix;
+mod message;
 #[cfg(unix)]
 mod mpi;
 mod order;

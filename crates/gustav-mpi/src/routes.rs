@@ -32,16 +32,21 @@ impl Routes {
         Routes { relays: Vec::new(), through: (0..ranks).collect(), relayed: Vec::new() }
     }
 
-    /// How `device` has rows go, if there are `any` in products: `requested[q]` are those that rank q needs of this rank.
-    /// Collective.
+    /// How `device` has rows go, if there are `any` in products: `requested()[q]` are those that rank q needs of this
+    /// rank. Collective.
     ///
     /// # Errors
     /// As all calls of a [`Communicator`](crate::Communicator).
-    pub fn new(ranks: &Ranks, device: &Device, any: bool, requested: &[Vec<u32>]) -> Result<Self> {
+    pub fn new(
+        ranks: &Ranks,
+        device: &Device,
+        any: bool,
+        requested: impl FnOnce() -> Vec<Vec<u32>>,
+    ) -> Result<Self> {
         let hosts = ranks.hosts()?;
         match any && hosts.have_levels() && !device.one_level {
             false => Ok(Routes::direct(ranks.size())),
-            true => Routes::by_host(ranks, hosts, requested),
+            true => Routes::by_host(ranks, hosts, &requested()),
         }
     }
 

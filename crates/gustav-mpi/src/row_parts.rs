@@ -58,8 +58,8 @@ pub fn largest(work: impl Iterator<Item = usize>) -> usize {
     work.enumerate().max_by_key(|(_, work)| *work).map_or(0, |(at, _)| at)
 }
 
-/// All `rows` rows, whose nonzeros are `blocks`, in parts, in order: the most consecutive rows that need nothing of other
-/// ranks, rows that need the same one rank, and what is between them. The first two are parts of their own if
+/// All `rows` rows, whose nonzeros are `blocks`, in parts, in order: the consecutive rows with most work that need nothing of
+/// other ranks, rows that need the same one rank, and what is between them. The first two are parts of their own if
 /// they have at least `least` of the work that `work` counts, and a quarter of all: else they would not repay a product.
 pub fn row_parts(
     blocks: &Blocks,
@@ -74,7 +74,7 @@ pub fn row_parts(
         work >= least && work >= all.div_ceil(4)
     };
     let local = runs(0..rows, |row| needs[row], |needs| matches!(needs, Needs::Nothing));
-    let early = local.into_iter().rev().max_by_key(|rows| rows.len()).filter(is_worth);
+    let early = local.into_iter().rev().max_by_key(|rows| work(rows)).filter(is_worth);
     let mut cuts: Vec<Range<usize>> = early.iter().cloned().collect();
     let early = early.unwrap_or(0..0);
     for rest in [0..early.start, early.end..rows] {
@@ -176,6 +176,16 @@ mod tests {
 
     /// Parts of the rows of rank 0 of `ranks` that have four columns each; work is a row.
     fn parts(rows: &[&[u32]], ranks: usize, least: u64) -> Vec<(Range<usize>, Vec<usize>)> {
+        parts_by(rows, ranks, least, |rows| rows.len() as u64)
+    }
+
+    /// The same with another measure of work.
+    fn parts_by(
+        rows: &[&[u32]],
+        ranks: usize,
+        least: u64,
+        work: impl Fn(&Range<usize>) -> u64,
+    ) -> Vec<(Range<usize>, Vec<usize>)> {
         let mut offsets = vec![0_u32];
         rows.iter().for_each(|row| offsets.push(offsets[offsets.len() - 1] + row.len() as u32));
         let columns = Partition::even(4 * ranks, ranks);
@@ -184,15 +194,24 @@ mod tests {
         let here = |_: usize, columns: usize, _: &[(u32, u32)]| vec![true; columns];
         let blocks = Blocks::new(&pattern.view(), 0..rows.len(), &columns, 0, &here);
         let blocks = blocks.expect("blocks");
-        let parts = row_parts(&blocks, rows.len(), least, |rows| rows.len() as u64);
+        let parts = row_parts(&blocks, rows.len(), least, work);
         parts.into_iter().map(|part| (part.rows, part.needs)).collect()
     }
 
     #[test]
-    fn the_most_consecutive_local_rows_are_a_part() {
+    fn the_local_rows_with_most_work_are_a_part() {
         let found = parts(&[&[0], &[4], &[1], &[2], &[3], &[7]], 2, 1);
         assert_eq!(found, [(0..2, vec![1]), (2..5, vec![]), (5..6, vec![1])]);
         assert_eq!(parts(&[&[0], &[1], &[5]], 2, 1), [(0..2, vec![]), (2..3, vec![1])]);
+    }
+
+    #[test]
+    fn rows_without_work_are_not_preferred() {
+        let rows: [&[u32]; 6] = [&[0, 1, 2], &[4], &[], &[], &[], &[5]];
+        let nonzeros =
+            |range: &Range<usize>| rows[range.clone()].iter().map(|r| r.len() as u64).sum();
+        let expected = [(0..1, vec![]), (1..6, vec![1])];
+        assert_eq!(parts_by(&rows, 2, 1, nonzeros), expected);
     }
 
     #[test]

@@ -1,32 +1,32 @@
-//! What can be multiplied, as messages arrive.
+//! What depends on incoming messages, as they arrive.
 
-/// Products of one execution that wait for messages.
+/// Tasks of one execution that wait for messages: products, or messages that are forwarded.
+#[derive(Default)]
 pub struct Waiting {
-    /// The products that need each incoming message.
-    of_message: Vec<Vec<usize>>,
-    /// How many messages each product needs.
+    /// The tasks that need each message, as [`ByMessage`] has them.
+    of_message: ByMessage<usize>,
+    /// How many messages each task needs.
     needed: Vec<usize>,
     /// How many of them have not arrived.
     missing: Vec<usize>,
 }
 
 impl Waiting {
-    /// Products that need these messages each, of `messages` incoming ones.
-    pub fn new(products: impl Iterator<Item = Vec<usize>>, messages: usize) -> Self {
-        let mut of_message = vec![Vec::new(); messages];
-        let mut needed = Vec::new();
-        for (product, mut messages) in products.enumerate() {
+    /// Tasks that need these messages each.
+    pub fn new(tasks: impl Iterator<Item = Vec<usize>>) -> Self {
+        let (mut of_message, mut needed) = (Vec::new(), Vec::new());
+        for (task, mut messages) in tasks.enumerate() {
             messages.sort_unstable();
             messages.dedup();
             needed.push(messages.len());
-            messages.into_iter().for_each(|message| of_message[message].push(product));
+            of_message.extend(messages.into_iter().map(|message| (message, task)));
         }
-        Waiting { of_message, missing: needed.clone(), needed }
+        Waiting { of_message: ByMessage::new(of_message), missing: needed.clone(), needed }
     }
 
-    /// The products that need no message.
+    /// The tasks that need no message.
     pub fn early(&self) -> impl Iterator<Item = usize> {
-        (0..self.needed.len()).filter(|product| self.needed[*product] == 0)
+        (0..self.needed.len()).filter(|task| self.needed[*task] == 0)
     }
 
     /// Begins an execution: no message has arrived.
@@ -34,13 +34,59 @@ impl Waiting {
         self.missing.copy_from_slice(&self.needed);
     }
 
-    /// The products that need nothing else, now that `message` has arrived.
+    /// The tasks that need nothing else, now that `message` has arrived.
     pub fn arrived(&mut self, message: usize) -> impl Iterator<Item = usize> {
         let Waiting { of_message, missing, .. } = self;
-        of_message[message].iter().copied().filter(|product| {
-            missing[*product] -= 1;
-            missing[*product] == 0
+        of_message.of(message).iter().map(|(_, task)| *task).filter(|task| {
+            missing[*task] -= 1;
+            missing[*task] == 0
         })
+    }
+}
+
+/// What belongs to incoming messages, found by their numbers.
+pub struct ByMessage<V> {
+    /// By number, increasing; those of one message in the order that they were given.
+    all: Vec<(usize, V)>,
+}
+
+impl<V> ByMessage<V> {
+    /// These values of messages.
+    pub fn new(mut all: Vec<(usize, V)>) -> Self {
+        all.sort_by_key(|(message, _)| *message);
+        ByMessage { all }
+    }
+
+    /// Those of `message`.
+    pub fn of(&self, message: usize) -> &[(usize, V)] {
+        &self.all[self.range(message)]
+    }
+
+    /// The same, to be changed.
+    pub fn of_mut(&mut self, message: usize) -> &mut [(usize, V)] {
+        let range = self.range(message);
+        &mut self.all[range]
+    }
+
+    fn range(&self, message: usize) -> std::ops::Range<usize> {
+        let before = |end: usize| self.all.partition_point(|(number, _)| *number < end);
+        before(message)..before(message + 1)
+    }
+
+    /// All.
+    pub fn values(&self) -> impl Iterator<Item = &V> {
+        self.all.iter().map(|(_, value)| value)
+    }
+
+    /// All, to be changed.
+    pub fn values_mut(&mut self) -> impl Iterator<Item = &mut V> {
+        self.all.iter_mut().map(|(_, value)| value)
+    }
+}
+
+impl<V> Default for ByMessage<V> {
+    fn default() -> Self {
+        ByMessage { all: Vec::new() }
     }
 }
 
@@ -49,9 +95,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_product_is_complete_with_its_last_message() {
+    fn a_task_is_complete_with_its_last_message() {
         let needs = [vec![], vec![2, 0, 2], vec![0]];
-        let mut waiting = Waiting::new(needs.into_iter(), 3);
+        let mut waiting = Waiting::new(needs.into_iter());
         assert_eq!(waiting.early().collect::<Vec<_>>(), [0]);
         for order in [[0, 1, 2], [2, 1, 0]] {
             waiting.begin();
@@ -61,5 +107,13 @@ mod tests {
                 _ => assert_eq!(found, [vec![], vec![], vec![1, 2]]),
             }
         }
+    }
+
+    #[test]
+    fn values_are_found_by_message() {
+        let found = ByMessage::new(vec![(3, 'a'), (1, 'b'), (3, 'c')]);
+        assert_eq!(found.of(1), [(1, 'b')]);
+        assert_eq!(found.of(3), [(3, 'a'), (3, 'c')]);
+        assert!(found.of(0).is_empty() && found.of(2).is_empty() && found.of(4).is_empty());
     }
 }

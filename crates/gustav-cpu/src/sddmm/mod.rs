@@ -209,8 +209,8 @@ impl<'a, T: CpuScalar> SddmmPlan<'a, T> {
     }
 
     /// Computes the values in the order of the pattern's nonzeros. `x` has as many rows as the
-    /// pattern, or as [`SddmmPlan::of_rows`] was told, `y` as the pattern has columns, both the depth
-    /// of the plan as columns.
+    /// pattern, or as [`RowsOfX::of`] says, `y` as the pattern has columns, both the depth of the plan
+    /// as columns.
     ///
     /// # Errors
     /// [`Error::Shape`] when `x` or `y` has another shape or layout, [`Error::Length`] for another

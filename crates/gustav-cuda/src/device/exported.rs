@@ -3,9 +3,11 @@
 use cudarc::driver::result;
 use gustav_core::Result;
 
+use super::driver::Checked;
 #[cfg(test)]
 use super::ledger;
 use super::memory::not_allocated;
+use super::stream::relaxed;
 use super::{Device, DeviceBuffer, graph};
 
 /// Memory that is not from a pool.
@@ -19,8 +21,9 @@ impl Drop for Exported {
         #[cfg(test)]
         ledger::free(self.address);
         if self.device.bind().is_ok() {
+            // This thread may be capturing a stream.
             // SAFETY: allocated where this was made, freed once; the buffer has waited for all work on it.
-            let _ = unsafe { result::free_sync(self.address) };
+            let _ = relaxed(|| unsafe { result::free_sync(self.address) }.during("freeing memory"));
         }
     }
 }

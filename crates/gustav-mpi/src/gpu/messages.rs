@@ -9,7 +9,7 @@ use gustav_cuda::{Device, Event, Stream};
 use super::{Joined, Staging};
 use crate::communicator::Communicator;
 use crate::exchange::{Arrived, Exchange};
-use crate::fetch::{Forward, forward_rows};
+use crate::fetch::Forwards;
 use crate::local::DistScalar;
 use crate::{MessageMemory, Ranks};
 
@@ -157,17 +157,12 @@ impl<T: DistScalar> Transport<'_, T> {
         })
     }
 
-    /// Sends on rows of `width` values that waited for `message`, as [`forward_rows`] does.
+    /// Sends on what waited for `message` alone, as [`Forwards::arrived`].
     ///
     /// # Errors
     /// As there.
-    pub fn forward(
-        &mut self,
-        forwards: &mut [Forward],
-        (message, width): (usize, usize),
-    ) -> Result<()> {
-        let row = width * size_of::<T>();
-        forward_rows(self.exchange, self.communicator, forwards, (message, row))
+    pub fn forward(&mut self, forwards: &mut Forwards, message: usize) -> Result<()> {
+        forwards.arrived(self.exchange, self.communicator, message)
     }
 
     /// Waits until all messages and all work are done.

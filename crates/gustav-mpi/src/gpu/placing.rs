@@ -6,13 +6,14 @@ use gustav_cuda::{Device, RowList, Stream};
 use super::{Staging, part, rows_of};
 use crate::fetch::{Fetch, Section};
 use crate::local::DistScalar;
+use crate::waiting::ByMessage;
 
 /// How the rows of incoming messages, of `width` values each, get to where products read them.
 pub struct Placing<T: DistScalar> {
     width: usize,
     /// The first value of every message that is received where its rows are read.
     pub in_place: Vec<Option<usize>>,
-    copied: Vec<Copied<T>>,
+    copied: ByMessage<Copied<T>>,
 }
 
 /// Rows that are copied once they have arrived.
@@ -29,29 +30,29 @@ impl<T: DistScalar> Placing<T> {
     ///
     /// # Errors
     /// [`gustav_core::Error::OutOfMemory`], [`gustav_core::Error::Device`].
-    pub fn new(
+    pub fn new<N: Copy + From<u32>>(
         device: &Device,
-        fetch: &Fetch,
+        fetch: &Fetch<N>,
         (messages, width): (usize, usize),
         first: impl Fn(usize) -> usize,
     ) -> Result<Self> {
-        let mut placing = Placing { width, in_place: vec![None; messages], copied: Vec::new() };
+        let (mut in_place, mut copied) = (vec![None; messages], Vec::new());
         for (peer, arrival) in &fetch.arrivals {
             let (section, first) = (arrival.section, first(*peer));
             if fetch.is_alone(arrival) {
-                placing.in_place[section.message] = Some(first * width);
+                in_place[section.message] = Some(first * width);
                 continue;
             }
             let list = |rows: &Vec<u32>| RowList::new(device, rows, Semiring::PlusTimes);
             let needed = arrival.positions.as_ref().map(list).transpose()?;
-            placing.copied.push(Copied { section, needed, first });
+            copied.push((section.message, Copied { section, needed, first }));
         }
-        Ok(placing)
+        Ok(Placing { width, in_place, copied: ByMessage::new(copied) })
     }
 
     /// Bytes on the GPU.
     pub fn bytes(&self) -> usize {
-        self.copied.iter().filter_map(|copied| copied.needed.as_ref()).map(RowList::bytes).sum()
+        self.copied.values().filter_map(|copied| copied.needed.as_ref()).map(RowList::bytes).sum()
     }
 
     /// Copies the rows of `message`, which has arrived, on `stream`, unless they are where they are read.
@@ -60,8 +61,8 @@ impl<T: DistScalar> Placing<T> {
     /// [`gustav_core::Error::Device`].
     pub fn copy(&self, message: usize, staging: &mut Staging<T>, stream: &Stream) -> Result<()> {
         let Staging { incoming, joined: Some(all), .. } = staging else { return Ok(()) };
-        let of_message = self.copied.iter().filter(|copied| copied.section.message == message);
-        for Copied { section: Section { first: from, rows, .. }, needed, first } in of_message {
+        for (_, copied) in self.copied.of(message) {
+            let Copied { section: Section { first: from, rows, .. }, needed, first } = copied;
             let (width, received) = (self.width, &incoming[message]);
             // SAFETY: the plan has both, and all work on them is on this stream or waited for by it.
             unsafe {

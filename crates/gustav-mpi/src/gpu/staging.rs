@@ -4,8 +4,9 @@ use gustav_core::{Error, Result};
 use gustav_cuda::{Device, DeviceBuffer, PinnedBuffer};
 
 use super::part;
-use crate::exchange::{Exchange, External};
+use crate::exchange::Exchange;
 use crate::local::DistScalar;
+use crate::message::External;
 
 /// Memory of all messages of a plan on the GPU, by their numbers.
 pub struct Staging<T: DistScalar> {
@@ -56,7 +57,8 @@ impl<T: DistScalar> Staging<T> {
             let len = bytes / size_of::<T>();
             let joined = joined.as_ref().zip(whole.as_ref()).filter(|_| is_incoming);
             let buffer = match joined.and_then(|(j, whole)| Some((whole, j.in_place[number]?))) {
-                // SAFETY: the array is dropped together with its parts, and plans order the work on both by their stream.
+                // SAFETY: the array is dropped together with its parts. Work on both is on a plan's stream, but for copies to
+                // parts, which that stream waits for, and which are done when an execution ends.
                 Some((whole, first)) => unsafe { part(whole, first, len) },
                 None => {
                     own_bytes += bytes;

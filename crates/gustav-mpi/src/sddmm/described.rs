@@ -30,7 +30,7 @@ pub struct Described {
 pub struct Messages {
     pub exchange: Exchange,
     /// Those of rows of Y.
-    pub fetch: Fetch,
+    pub fetch: Fetch<u32>,
     pub counted: Counted,
 }
 
@@ -67,7 +67,7 @@ impl Described {
         ranks.agree_on(arguments(number, &problem, pattern, device), checked)?;
         ranks.count_plan();
         let ghosts = Ghosts::new(pattern)?;
-        let routes = Routes::new(ranks, device, problem.columns > 0, &ghosts.requested)?;
+        let routes = Routes::new(ranks, device, problem.columns > 0, || ghosts.requested.clone())?;
         let (any_gpu, limit) = chunks(ranks, on_gpu, &problem)?;
         let columns = problem.columns;
         let shape = ProductShape { columns, dtype, transpose_a: false, communication };

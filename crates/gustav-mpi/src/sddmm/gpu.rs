@@ -11,7 +11,7 @@ use gustav_cuda::{DeviceBuffer, DeviceDense, DevicePattern, DeviceValues, RowLis
 use super::described::{Described, Messages, execution};
 use super::{rows_of_x, rows_of_y};
 use crate::blocks::{self, fits};
-use crate::fetch::{Fetch, Forward, begin_forwards};
+use crate::fetch::{Fetch, Forwards};
 use crate::gpu::{Gpu, GpuMessages, Joined, Placing, check_dense, check_device, rows_in, rows_of};
 use crate::local::DistScalar;
 use crate::row_parts::{RowPart, largest, nonzeros_of, row_parts};
@@ -46,7 +46,7 @@ pub struct GpuSddmmPlan<T: DistScalar> {
     /// Messages, and the rows of Y that go out with them.
     sends: Vec<(usize, RowList<T>)>,
     /// Messages of rows of Y that this rank forwards.
-    forwards: Vec<Forward>,
+    forwards: Forwards,
     messages: GpuMessages<T>,
     explanation: Explanation,
 }
@@ -136,7 +136,7 @@ impl<T: DistScalar> GpuSddmmPlan<T> {
         let parts = row_parts(&ghosts.blocks, local.nrows(), LEAST_EARLY, work);
         let messages_of =
             |part: &RowPart| part.needs.iter().filter_map(|q| fetch.message_of(*q)).collect();
-        let waiting = Waiting::new(parts.iter().map(messages_of), exchange.incoming_count());
+        let waiting = Waiting::new(parts.iter().map(messages_of));
         let early = parts.iter().find(|part| part.needs.is_empty()).map_or(0..0, nonzeros);
         let beside_ghosts = match count {
             0 => (0..own as u32).collect(),
@@ -287,7 +287,7 @@ impl<T: DistScalar> GpuSddmmPlan<T> {
     ) -> Result<()> {
         let n = self.problem.columns;
         self.waiting.begin();
-        begin_forwards(&mut self.forwards);
+        self.forwards.begin();
         let mut transport = self.messages.begin()?;
         let stream = transport.stream;
         for (message, rows) in &self.sends {
@@ -316,7 +316,7 @@ impl<T: DistScalar> GpuSddmmPlan<T> {
         transport.send_pending()?;
         for _ in 0..transport.staging.incoming.len() {
             let message = transport.next_message()?;
-            transport.forward(&mut self.forwards, (message, n))?;
+            transport.forward(&mut self.forwards, message)?;
             if let Some(beside) = &self.beside {
                 beside.received.copy(message, transport.staging, stream)?;
             }

@@ -5,17 +5,18 @@ mod gpu;
 
 use gustav_core::buffer::try_vec;
 use gustav_core::{
-    Batch, DenseView, Error, Index, Layout, PatternId, Problem, Result, Scalar, Scale, Semiring,
-    Values, parallel, validate,
+    Batch, Dense, DenseView, Error, Index, Layout, PatternId, Problem, Result, Scalar, Scale,
+    Semiring, Values, parallel, validate,
 };
-use gustav_cpu::SddmmCall;
 use gustav_cpu::sddmm::RowsOfX;
+use gustav_cpu::{SddmmCall, Threads};
 
 use crate::blocks::{Block, Part};
 use crate::exchange::Exchange;
-use crate::fetch::{Forward, Section, begin_forwards, forward_rows};
+use crate::fetch::Forwards;
 use crate::local::{DistScalar, Nonzeros, local_rows, pack};
 use crate::volume::Counted;
+use crate::waiting::ByMessage;
 use crate::{Device, DistPattern, Explanation, Ranks};
 
 use described::{Described, Messages, execution};
@@ -26,8 +27,8 @@ const TASK: usize = 1 << 14;
 
 /// A plan for dense products at the nonzeros of a pattern over ranks, made by `pattern.sddmm(depth).plan(&device)`.
 ///
-/// X is spread as the pattern's rows, Y as its columns. An execution sends the rows of Y that other ranks need,
-/// multiplies at the rank's own block meanwhile, and then with what arrives, in the order of arrival. Making and executing it are collective, as those of an
+/// X is spread as the pattern's rows, Y as its columns. An execution sends the rows of Y that other ranks need, multiplies
+/// at the rank's own block meanwhile, and then with what arrives, in the order of arrival. Making and executing it are collective, as those of an
 /// [`SpmmPlan`](crate::SpmmPlan). Results are the same to the bit from run to run.
 pub struct SddmmPlan<T: DistScalar> {
     ranks: Ranks,
@@ -38,15 +39,18 @@ pub struct SddmmPlan<T: DistScalar> {
     rows_of_x: usize,
     rows_of_y: usize,
     own: Product<T>,
-    /// Products with the rows of Y of another rank each, in the order of ranks.
-    others: Vec<Other<T>>,
+    /// Products with the rows of Y of another rank each, by the message that brings them.
+    others: ByMessage<Other<T>>,
+    /// Those without messages, of depth 0.
+    without_rows: Vec<Other<T>>,
+    /// This rank's rows of X row by row, where they are given column by column: all products read them.
+    x: Option<Dense<T>>,
+    threads: Threads,
     /// Messages, and the rows of Y that go out with them.
     sends: Vec<(usize, Vec<u32>)>,
     /// Messages of rows of Y that this rank forwards.
-    forwards: Vec<Forward>,
+    forwards: Forwards,
     exchange: Exchange,
-    /// Number of incoming messages.
-    incoming: usize,
     /// Whether the product of some rank can fail while others communicate: on a GPU.
     fallible: bool,
     explanation: Explanation,
@@ -54,8 +58,8 @@ pub struct SddmmPlan<T: DistScalar> {
 
 /// A product with rows of Y of another rank.
 struct Other<T: DistScalar> {
-    /// Where they are received, unless the depth is 0.
-    section: Option<Section>,
+    /// The first of them in their message.
+    first: usize,
     /// Their number.
     rows: usize,
     product: Product<T>,
@@ -79,7 +83,7 @@ impl<T: DistScalar> Product<T> {
         device: &Device,
     ) -> Result<Self> {
         let Nonzeros { pattern, positions } = nonzeros;
-        let request = pattern.sddmm(problem.columns).layouts(problem.layout_c, layout_y);
+        let request = pattern.sddmm(problem.columns).layouts(Layout::RowMajor, layout_y);
         let planned = request.problem.calls(problem.calls);
         let plan = gustav_cpu::SddmmPlan::of_rows(&pattern, rows, &planned, &device.options)?;
         let with_memory = |p: Vec<usize>| {
@@ -141,6 +145,22 @@ impl<T: DistScalar> Product<T> {
     }
 }
 
+impl<T: DistScalar> Other<T> {
+    /// The product with the rows of Y in `message`.
+    fn execute(
+        &mut self,
+        x: DenseView<'_, T>,
+        message: &[T],
+        values: &mut [T],
+        factors: Option<&[T]>,
+        scale: (T::Accum, T::Accum),
+    ) -> Result<()> {
+        let n = x.ncols();
+        let y = DenseView::row_major(self.rows, n, &message[self.first * n..][..self.rows * n])?;
+        self.product.execute(x, y, values, factors, scale)
+    }
+}
+
 impl<T: DistScalar> SddmmPlan<T> {
     /// Plans `problem` for `pattern`. Collective.
     ///
@@ -173,7 +193,8 @@ impl<T: DistScalar> SddmmPlan<T> {
         let own_nonzeros = blocks.own.columns.len() as u64;
         let own = Nonzeros::new(blocks.own, rows_of_y, false)?.simplified(nnz);
         let own = Product::new(own, None, problem.layout_b, &problem, device)?;
-        let (mut others, mut arrivals) = (Vec::new(), fetch.arrivals.into_iter().peekable());
+        let (mut others, mut without_rows) = (Vec::new(), Vec::new());
+        let mut arrivals = fetch.arrivals.into_iter().peekable();
         for Block { peer, columns, here, .. } in blocks.others {
             let arrival = arrivals.next_if(|(from, _)| *from == peer).map(|(_, arrival)| arrival);
             let section = arrival.as_ref().map(|arrival| arrival.section);
@@ -192,10 +213,23 @@ impl<T: DistScalar> SddmmPlan<T> {
             let nonzeros = Nonzeros::new(part, count, false)?;
             let rows = Some(RowsOfX { rows: here.rows, of: rows_of_x });
             let product = Product::new(nonzeros, rows, Layout::RowMajor, &problem, device)?;
-            others.push(Other { section, rows: count, product });
+            let first = section.map_or(0, |section| section.first);
+            let other = Other { first, rows: count, product };
+            match section {
+                Some(section) => others.push((section.message, other)),
+                None => without_rows.push(other),
+            }
         }
-        let of_others = others.iter().map(|other| other.product.bytes()).sum::<usize>();
-        let held = own.bytes() + of_others + exchange.bytes();
+        let of_others = others.iter().map(|(_, other)| other).chain(&without_rows);
+        let of_others = of_others.map(|other| other.product.bytes()).sum::<usize>();
+        let x = match problem.layout_c {
+            Layout::RowMajor => None,
+            Layout::ColumnMajor => {
+                Some(Dense::zeros(rows_of_x, problem.columns, Layout::RowMajor)?)
+            }
+        };
+        let of_x = x.as_ref().map_or(0, |x| size_of_val(x.data()));
+        let held = own.bytes() + of_others + of_x + exchange.bytes();
         let explained = (&problem, pattern);
         let choice = own.plan.choice();
         let explanation =
@@ -210,10 +244,12 @@ impl<T: DistScalar> SddmmPlan<T> {
             rows_of_x,
             rows_of_y,
             own,
-            others,
+            others: ByMessage::new(others),
+            without_rows,
+            x,
+            threads: device.options.threads.clone(),
             sends: fetch.sends,
             forwards: fetch.forwards,
-            incoming: exchange.incoming_count(),
             exchange,
             fallible: any_gpu,
             explanation,
@@ -258,30 +294,31 @@ impl<T: DistScalar> SddmmPlan<T> {
         factors: Option<&[T]>,
         (alpha, beta): (T::Accum, T::Accum),
     ) -> Result<()> {
-        let (ranks, n) = (self.ranks.clone(), self.problem.columns);
+        let ranks = self.ranks.clone();
         let communicator = ranks.communicator();
         self.exchange.receive(communicator)?;
-        begin_forwards(&mut self.forwards);
+        self.forwards.begin();
         for (message, rows) in &self.sends {
             pack(&y, rows, self.exchange.outgoing(*message));
             self.exchange.send(communicator, *message)?;
         }
+        let x = match &mut self.x {
+            None => x,
+            Some(copy) => {
+                self.threads.run(|| x.copy_to(copy))?;
+                copy.view()
+            }
+        };
         self.own.execute(x, y, values, factors, (alpha, beta))?;
-        for Other { rows, product, .. } in self.others.iter_mut().filter(|_| n == 0) {
-            let y = DenseView::row_major(*rows, n, &[])?;
-            product.execute(x, y, values, factors, (alpha, beta))?;
+        for other in &mut self.without_rows {
+            other.execute(x, &[], values, factors, (alpha, beta))?;
         }
-        for _ in 0..self.incoming {
+        for _ in 0..self.exchange.incoming_count() {
             let message = self.exchange.next(communicator)?;
-            let row = n * size_of::<T>();
-            forward_rows(&mut self.exchange, communicator, &mut self.forwards, (message, row))?;
-            for Other { section, rows, product } in &mut self.others {
-                let section = section.filter(|section| section.message == message);
-                if let Some(Section { first, .. }) = section {
-                    let y = &self.exchange.incoming::<T>(message)[first * n..][..*rows * n];
-                    let y = DenseView::row_major(*rows, n, y)?;
-                    product.execute(x, y, values, factors, (alpha, beta))?;
-                }
+            self.forwards.arrived(&mut self.exchange, communicator, message)?;
+            for (_, other) in self.others.of_mut(message) {
+                let y = self.exchange.incoming::<T>(message);
+                other.execute(x, y, values, factors, (alpha, beta))?;
             }
         }
         self.exchange.finish(communicator)
@@ -303,7 +340,8 @@ impl<T: DistScalar> SddmmPlan<T> {
         let factors = factors.map(|f| f.fit("factors", self.pattern, self.nnz)).transpose()?;
         if factors.is_some() {
             self.own.reserve()?;
-            self.others.iter_mut().try_for_each(|other| other.product.reserve())?;
+            let others = self.others.values_mut().chain(&mut self.without_rows);
+            others.map(|other| &mut other.product).try_for_each(Product::reserve)?;
         }
         Ok((x, y, factors))
     }

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use gustav_core::buffer::try_vec;
-use gustav_core::{Error, Index, Operation, PatternView, Problem, Result};
+use gustav_core::{Error, Index, Operation, Problem, Result};
 
 use crate::blocks::fits;
 use crate::device::{arguments, supports};
@@ -41,7 +41,7 @@ pub struct Gathered<I: Index> {
     pub own_at: usize,
     pub exchange: Exchange,
     /// Messages of values.
-    pub fetch: Fetch,
+    pub fetch: Fetch<u64>,
     /// The first value of each rank.
     pub firsts: Vec<usize>,
     /// Which parts wait for messages.
@@ -73,10 +73,15 @@ impl<I: Index> Gathered<I> {
 
         let ghosts = Ghosts::new(a)?;
         // Positions of the values that every rank needs.
-        let requested = ranks.together(values_of(&b.local().view(), &ghosts.requested))?;
-        let routes = Routes::new(ranks, device, true, &requested)?;
-        let (_, limit) = chunks(ranks, on_gpu, &problem)?;
         let local = b.local().view();
+        let requested: Vec<Vec<u64>> =
+            of_rows(&ghosts.requested, |row| local.row_range(row).map(|at| at as u64));
+        let narrow = |positions: &Vec<u64>| match is_relayed(local.nnz()) {
+            true => positions.iter().map(|at| *at as u32).collect(),
+            false => Vec::new(),
+        };
+        let routes = Routes::new(ranks, device, true, || requested.iter().map(narrow).collect())?;
+        let (_, limit) = chunks(ranks, on_gpu, &problem)?;
         // Lengths of rows, then their columns.
         let lengths: Vec<Vec<u64>> = of_rows(&ghosts.requested, |row| [local.row_len(row) as u64]);
         let columns: Vec<Vec<I>> = of_rows(&ghosts.requested, |row| local.row(row).iter().copied());
@@ -98,7 +103,7 @@ impl<I: Index> Gathered<I> {
         [a, b]: [&DistPattern<I, O>; 2],
         (number, problem, limit, least_early): (u64, Problem, usize, u64),
         ghosts: &Ghosts,
-        (routes, requested): (&Routes, &[Vec<u32>]),
+        (routes, requested): (&Routes, &[Vec<u64>]),
         (lengths, received): (&[Vec<u64>], &[Vec<I>]),
     ) -> Result<Self> {
         let ranks = a.ranks();
@@ -149,7 +154,7 @@ impl<I: Index> Gathered<I> {
         let largest = largest(parts.iter().map(|part| products(&part.rows) as usize));
         let messages_of =
             |part: &RowPart| part.needs.iter().filter_map(|q| fetch.message_of(*q)).collect();
-        let waiting = Waiting::new(parts.iter().map(messages_of), exchange.incoming_count());
+        let waiting = Waiting::new(parts.iter().map(messages_of));
         Ok(Gathered {
             number,
             problem,
@@ -199,13 +204,10 @@ impl<I: Index> Gathered<I> {
     }
 }
 
-/// The positions of the nonzeros of the rows that each rank needs.
-fn values_of<I: Index, O: Index>(
-    b: &PatternView<'_, I, O>,
-    requested: &[Vec<u32>],
-) -> Result<Vec<Vec<u32>>> {
-    fits("nonzeros", b.nnz())?;
-    Ok(of_rows(requested, |row| b.row_range(row).map(|at| at as u32)))
+/// Whether values of a rank that has so many are forwarded within hosts: their positions are u32 then. Others are all sent
+/// directly.
+pub fn is_relayed(values: usize) -> bool {
+    u32::try_from(values).is_ok()
 }
 
 /// What `of` gives for the rows that each rank needs.

@@ -6,8 +6,8 @@ use gustav_cuda::{DeviceBuffer, DeviceCsr, DeviceValues, RowList};
 use super::gpu_parts::{Numbered, Parts};
 use super::{Gathered, call};
 use crate::device::unmasked;
-use crate::fetch::{Fetch, Forward, begin_forwards};
-use crate::gpu::{Gpu, GpuMessages, Joined, Placing, check_device, part};
+use crate::fetch::{Fetch, Forwards};
+use crate::gpu::{Gpu, GpuMessages, Joined, Placing, check_device, part, positions};
 use crate::local::DistScalar;
 use crate::matrix::over_ranks;
 use crate::volume::Counted;
@@ -70,7 +70,7 @@ pub struct GpuSpgemmPlan<T: DistScalar, I: Index = u32, O: Index = u32> {
     /// Messages, and the positions of the values that go out with them.
     sends: Vec<(usize, RowList<T>)>,
     /// Messages of values that this rank forwards.
-    forwards: Vec<Forward>,
+    forwards: Forwards,
     /// How received values get to where products read them.
     received: Placing<T>,
     messages: GpuMessages<T>,
@@ -130,7 +130,8 @@ impl<T: DistScalar, I: Index, O: Index> GpuSpgemmPlan<T, I, O> {
         let sizes = (exchange.incoming_count(), 1);
         let received = Placing::new(device, &fetch, sizes, |q| firsts[q])?;
         let Fetch { sends, forwards, arrivals } = fetch;
-        let list = |(message, at): (usize, Vec<u32>)| {
+        let list = |(message, at): (usize, Vec<u64>)| {
+            let at = positions(at.into_iter().map(|at| at as usize))?;
             Ok((message, RowList::new(device, &at, problem.semiring)?))
         };
         let sends = sends.into_iter().map(list).collect::<Result<Vec<_>>>()?;
@@ -256,7 +257,7 @@ impl<T: DistScalar, I: Index, O: Index> GpuSpgemmPlan<T, I, O> {
         alpha: Option<T::Accum>,
     ) -> Result<DeviceCsr<T, I, O>> {
         self.waiting.begin();
-        begin_forwards(&mut self.forwards);
+        self.forwards.begin();
         let mut transport = self.messages.begin()?;
         let stream = transport.stream;
         for (message, at) in &self.sends {
@@ -279,7 +280,7 @@ impl<T: DistScalar, I: Index, O: Index> GpuSpgemmPlan<T, I, O> {
         self.waiting.early().try_for_each(&mut execute)?;
         for _ in 0..transport.staging.incoming.len() {
             let message = transport.next_message()?;
-            transport.forward(&mut self.forwards, (message, 1))?;
+            transport.forward(&mut self.forwards, message)?;
             self.received.copy(message, transport.staging, stream)?;
             self.waiting.arrived(message).try_for_each(&mut execute)?;
         }

@@ -10,15 +10,16 @@ use gustav_core::{Csr, Index, Pattern, PatternId, Problem, Result, Scalar, Value
 
 use crate::blocks::fits;
 use crate::exchange::Exchange;
-use crate::fetch::{Arrival, Fetch, Forward, begin_forwards, forward_rows};
+use crate::fetch::{Arrival, Fetch, Forwards};
 use crate::local::DistScalar;
 use crate::ranks::Arguments;
 use crate::row_parts::RowPart;
 use crate::volume::Counted;
-use crate::waiting::Waiting;
+use crate::waiting::{ByMessage, Waiting};
 use crate::{Communication, Device, DistCsr, DistPattern, Explanation, Partition, Ranks};
 
 use gathered::Gathered;
+pub use gathered::is_relayed;
 pub use gpu::{DistDeviceCsr, GpuSpgemmPlan};
 use parts::{Known, Part, Unfinished};
 
@@ -45,12 +46,12 @@ pub struct SpgemmPlan<T: DistScalar, I: Index = u32, O: Index = u32> {
     values: Vec<T>,
     own_at: usize,
     /// Messages, and the positions of the values that go out with them.
-    sends: Vec<(usize, Vec<u32>)>,
+    sends: Vec<(usize, Vec<u64>)>,
     /// Messages of values that this rank forwards.
-    forwards: Vec<Forward>,
+    forwards: Forwards,
     exchange: Exchange,
     /// Values that are received, and where they go.
-    arrivals: Vec<(usize, Arrival)>,
+    arrivals: ByMessage<(usize, Arrival)>,
     explanation: Explanation,
 }
 
@@ -97,7 +98,9 @@ impl<T: DistScalar, I: Index, O: Index> SpgemmPlan<T, I, O> {
             ..
         } = gathered;
         let Fetch { sends, forwards, arrivals } = fetch;
-        let arrivals = arrivals.into_iter().map(|(q, arrival)| (firsts[q], arrival)).collect();
+        let place =
+            |(q, arrival): (usize, Arrival)| (arrival.section.message, (firsts[q], arrival));
+        let arrivals = ByMessage::new(arrivals.into_iter().map(place).collect());
         let rows = offsets.len() - 1;
         // Columns that occur, so that accumulators are as large as what this rank has, not as all of B.
         let mut of_c = try_vec::<I>(of_b.len(), "columns of C")?;
@@ -187,7 +190,7 @@ impl<T: DistScalar, I: Index, O: Index> SpgemmPlan<T, I, O> {
         let ranks = self.ranks.clone();
         let communicator = ranks.communicator();
         self.exchange.receive(communicator)?;
-        begin_forwards(&mut self.forwards);
+        self.forwards.begin();
         for (message, positions) in &self.sends {
             let to = self.exchange.outgoing::<T>(*message);
             to.iter_mut().zip(positions).for_each(|(to, from)| *to = b[*from as usize]);
@@ -202,10 +205,8 @@ impl<T: DistScalar, I: Index, O: Index> SpgemmPlan<T, I, O> {
             .try_for_each(|part| c.execute(parts, part, (a, &self.values, alpha)))?;
         for _ in 0..self.exchange.incoming_count() {
             let message = self.exchange.next(communicator)?;
-            let value = size_of::<T>();
-            forward_rows(&mut self.exchange, communicator, &mut self.forwards, (message, value))?;
-            let of_message = self.arrivals.iter().filter(|(_, of)| of.section.message == message);
-            for (first, arrival) in of_message {
+            self.forwards.arrived(&mut self.exchange, communicator, message)?;
+            for (_, (first, arrival)) in self.arrivals.of(message) {
                 let section = &self.exchange.incoming::<T>(message)[arrival.range(1)];
                 arrival.copy(section, &mut self.values[*first..], 1);
             }

@@ -13,7 +13,7 @@ use crate::block_description::RemoteBlock;
 use crate::blocks::{Block, Blocks, fits};
 use crate::communicator::Tag;
 use crate::exchange::Exchange;
-use crate::fetch::{Arrival, Forward, Routed, Section};
+use crate::fetch::{Arrival, Forwards, Routed, Section};
 use crate::hosts::Relay;
 use crate::local::{Common, DistScalar, Nonzeros, Product, is_widened, largest_buffer};
 use crate::routes::{RelayedRows, Routes};
@@ -98,7 +98,7 @@ impl<'b, I: Index, O: Index> Builder<'b, I, O> {
         let Messages { exchange, incoming, arrivals, .. } = messages;
         let own: Own<T::Accum> = match whole {
             Some(mut rows) => {
-                rows.receives(arrivals, incoming.len());
+                rows.receives(arrivals);
                 Own::Rows(rows)
             }
             None => {
@@ -364,7 +364,7 @@ impl Messages {
         rank: usize,
         blocks: &[Block],
         n: usize,
-    ) -> Result<Vec<Forward>> {
+    ) -> Result<Forwards> {
         let needed = blocks.iter().map(|block| (block.peer, block.columns.len()));
         let routed = Routed::new::<T>(&mut self.exchange, routes, rank, needed, n)?;
         let Routed { to_relay, forwarded, forwards, sections } = routed;

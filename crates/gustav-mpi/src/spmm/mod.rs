@@ -17,7 +17,7 @@ use crate::block_description::{RemoteBlock, describe};
 use crate::blocks::Blocks;
 use crate::device::{arguments, supports};
 use crate::exchange::{Exchange, all_to_all};
-use crate::fetch::{Forward, Section};
+use crate::fetch::{Forwards, Section};
 use crate::gpu::chunks;
 use crate::local::{DistScalar, Product, is_widened, local_rows};
 use crate::ranks::Arguments;
@@ -54,7 +54,7 @@ pub struct SpmmPlan<T: DistScalar> {
     /// Messages of rows of B that go to another host once.
     relays: Vec<Send>,
     /// Messages of rows of B that this rank forwards.
-    forwards: Vec<Forward>,
+    forwards: Forwards,
     workspace: Workspace<T::Accum>,
     /// Whether a product of some rank can fail while others communicate: on a GPU.
     fallible: bool,
@@ -262,9 +262,9 @@ impl Described {
         let remote = ranks.together(remote)?;
         let columns =
             |of: &Option<RemoteBlock>| of.iter().flat_map(|f| f.columns.clone()).collect();
-        let requested: Vec<Vec<u32>> = remote.iter().map(columns).collect();
+        let requested = || remote.iter().map(columns).collect();
         let any = !shape.transpose_a && shape.columns > 0;
-        let routes = Routes::new(ranks, device, any, &requested)?;
+        let routes = Routes::new(ranks, device, any, requested)?;
         let (any_gpu, limit) = chunks(ranks, on_gpu, &problem)?;
         Ok(Described { number, problem, shape, blocks, remote, routes, any_gpu, limit })
     }

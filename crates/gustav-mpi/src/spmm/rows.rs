@@ -1,5 +1,6 @@
 //! Whole rows of A in one product, with rows of B that are received after this rank's own.
 
+use std::collections::BTreeMap;
 use std::ops::Range;
 
 use gustav_core::{Arith, Buffer, Dense, DenseView, DenseViewMut, Index, Layout, Pattern, Result};
@@ -10,7 +11,7 @@ use crate::exchange::Exchange;
 use crate::fetch::Arrival;
 use crate::local::{DistScalar, Nonzeros, Product, copy_all, rows_mut, rows_of_sums};
 use crate::row_parts::{RowPart, largest, nonzeros_of, row_parts};
-use crate::waiting::Waiting;
+use crate::waiting::{ByMessage, Waiting};
 
 // Fewest nonzeros that are worth a product of their own while messages are in flight.
 const LEAST_EARLY: u64 = 1 << 14;
@@ -23,7 +24,7 @@ pub(super) struct WholeRows<A: CpuScalar> {
     /// This rank's rows of B, then those that are received.
     b: Dense<A>,
     /// Rows of B that are received, and where they go in B.
-    arrivals: Vec<(usize, Arrival)>,
+    arrivals: ByMessage<(usize, Arrival)>,
     /// The parts that wait for messages.
     waiting: Waiting,
 }
@@ -89,25 +90,28 @@ impl<A: CpuScalar> WholeRows<A> {
         Ok(WholeRows {
             parts: parts.into_iter().map(part).collect::<Result<_>>()?,
             b: Dense::zeros(rows, n, Layout::RowMajor)?,
-            arrivals: Vec::new(),
-            waiting: Waiting::new(std::iter::empty(), 0),
+            arrivals: ByMessage::default(),
+            waiting: Waiting::default(),
         })
     }
 
-    /// Says where rows of B are received: of the rank, in one of `messages` incoming messages, and where they go in B.
-    pub fn receives(&mut self, arrivals: Vec<(usize, usize, Arrival)>, messages: usize) {
-        let message_of = |peer: &usize| {
-            let arrival = arrivals.iter().find(|(of, ..)| of == peer);
-            arrival.map(|(.., arrival)| arrival.section.message)
+    /// Says where rows of B are received: the rank that has them, where they go in B, and their message.
+    pub fn receives(&mut self, arrivals: Vec<(usize, usize, Arrival)>) {
+        let messages: BTreeMap<usize, usize> =
+            arrivals.iter().map(|(of, _, arrival)| (*of, arrival.section.message)).collect();
+        let needs = |part: &Part<A>| {
+            part.of.needs.iter().filter_map(|of| messages.get(of).copied()).collect()
         };
-        let needs = |part: &Part<A>| part.of.needs.iter().filter_map(message_of).collect();
-        self.waiting = Waiting::new(self.parts.iter().map(needs), messages);
-        self.arrivals = arrivals.into_iter().map(|(_, first, arrival)| (first, arrival)).collect();
+        self.waiting = Waiting::new(self.parts.iter().map(needs));
+        let by_message = |(_, first, arrival): (usize, usize, Arrival)| {
+            (arrival.section.message, (first, arrival))
+        };
+        self.arrivals = ByMessage::new(arrivals.into_iter().map(by_message).collect());
     }
 
     /// Rows of B that are received together, at most.
     pub fn most_received(&self) -> usize {
-        self.arrivals.iter().map(|(_, arrival)| arrival.section.rows).max().unwrap_or(0)
+        self.arrivals.values().map(|(_, arrival)| arrival.section.rows).max().unwrap_or(0)
     }
 
     /// The product that has most nonzeros.
@@ -158,7 +162,7 @@ impl<A: CpuScalar + Arith> WholeRows<A> {
     ) -> Result<()> {
         let WholeRows { parts, b, arrivals, waiting } = self;
         let n = b.ncols();
-        for (first, arrival) in arrivals.iter().filter(|(_, a)| a.section.message == message) {
+        for (_, (first, arrival)) in arrivals.of(message) {
             let section = &exchange.incoming::<T>(message)[arrival.range(n)];
             let section = rows_of_sums(section, widened);
             arrival.copy(section, &mut b.data_mut()[first * n..], n);

@@ -5,7 +5,7 @@ use gustav_core::{Buffer, DenseView, DenseViewMut, Layout, Result, Semiring};
 use super::{Contents, Incoming, Own, Peer, Received, Served, SpmmPlan, WholeRows, Workspace};
 use crate::communicator::Communicator;
 use crate::exchange::Exchange;
-use crate::fetch::{Forward, Section, begin_forwards, forward_rows};
+use crate::fetch::{Forwards, Section};
 use crate::local::{
     DistScalar, Product, add_rows, is_widened, pack, rows_of_sums, store, view_mut_of_sums,
     view_of_sums,
@@ -35,7 +35,7 @@ impl<T: DistScalar> SpmmPlan<T> {
         let (columns, semiring) = (self.problem.columns, self.problem.semiring);
         let exchange = &mut self.exchange;
         exchange.receive(communicator)?;
-        begin_forwards(&mut self.forwards);
+        self.forwards.begin();
         // What another rank forwards first: it is sent twice.
         for send in self.relays.iter().chain(self.peers.iter().filter_map(|p| p.send.as_ref())) {
             let message = exchange.outgoing::<T>(send.message);
@@ -133,14 +133,11 @@ impl<T: DistScalar> Shared<'_, T> {
     fn serve_arrived(
         &mut self,
         peers: &mut [Peer<Product<T::Accum>>],
-        forwards: &mut [Forward],
+        forwards: &mut Forwards,
         (message, contents): (usize, Contents),
     ) -> Result<()> {
         match contents {
-            Contents::ToRelay => {
-                let row = self.columns * size_of::<T>();
-                forward_rows(self.exchange, self.communicator, forwards, (message, row))
-            }
+            Contents::ToRelay => forwards.arrived(self.exchange, self.communicator, message),
             Contents::Operands(peer) => {
                 let Peer { served, rows_received, .. } = &mut peers[peer];
                 match served.as_mut().filter(|s| s.values_received) {
@@ -162,7 +159,7 @@ impl<T: DistScalar> Shared<'_, T> {
         &mut self,
         peers: &mut [Peer<Product<T::Accum>>],
         incoming: &[Incoming],
-        forwards: &mut [Forward],
+        forwards: &mut Forwards,
         c: &mut DenseViewMut<'_, T::Accum>,
     ) -> Result<()> {
         for _ in incoming {
@@ -186,7 +183,7 @@ impl<T: DistScalar> Shared<'_, T> {
         &mut self,
         rows: &mut WholeRows<T::Accum>,
         (peers, incoming): (&mut [Peer<Product<T::Accum>>], &[Incoming]),
-        forwards: &mut [Forward],
+        forwards: &mut Forwards,
         (c, beta): (&mut DenseViewMut<'_, T::Accum>, T::Accum),
     ) -> Result<()> {
         for _ in incoming {
@@ -202,7 +199,7 @@ impl<T: DistScalar> Shared<'_, T> {
         &mut self,
         peers: &mut [Peer<Product<T::Accum>>],
         incoming: &[Incoming],
-        forwards: &mut [Forward],
+        forwards: &mut Forwards,
         c: &mut DenseViewMut<'_, T::Accum>,
     ) -> Result<()> {
         // What others wait for is done before what this rank waits for: it depends on what is sent at once alone.

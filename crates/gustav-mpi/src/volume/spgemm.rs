@@ -6,12 +6,13 @@ use gustav_core::{DType, Index, PatternView, Result};
 
 use super::tally::send_to_host;
 use super::{RankVolume, Volume, check_ranks, check_shape, count_message, send};
-use crate::blocks::{self, CountedBlock, fits};
+use crate::blocks::{self, CountedBlock};
+use crate::spgemm::is_relayed;
 use crate::{Hosts, Partition};
 
 impl Volume {
     /// The volume of an SpGEMM with a whole pattern of A, counted rank by rank without running it: just what a plan on
-    /// these ranks and hosts sends. `rows` says which rank has which row of A and C, `columns` which column of A and
+    /// these ranks and hosts sends, with two levels. `rows` says which rank has which row of A and C, `columns` which column of A and
     /// row of B; row r of B has `row_lengths[r]` nonzeros, of type `dtype`. The nonzeros of a rank are its intermediate
     /// products.
     ///
@@ -54,9 +55,9 @@ impl Volume {
                         continue;
                     }
                     volume.direct_network_bytes += values * value;
-                    match relays {
+                    match relays && is_relayed(lengths.iter().sum::<u64>() as usize) {
                         true => {
-                            let needed = positions_of(lengths, &needed)?;
+                            let needed = positions_of(lengths, &needed);
                             requested.entry(peer).or_default().push((rank, needed));
                         }
                         false => send_values(&mut volume, hosts, (peer, rank), values * value),
@@ -90,8 +91,7 @@ fn send_values(volume: &mut Volume, hosts: &Hosts, (from, to): (usize, usize), b
 }
 
 /// The positions of the nonzeros of `rows`, which increase, of a rank whose rows have these lengths.
-fn positions_of(lengths: &[u64], rows: &[u32]) -> Result<Vec<u32>> {
-    fits("nonzeros", lengths.iter().sum::<u64>() as usize)?;
+fn positions_of(lengths: &[u64], rows: &[u32]) -> Vec<u32> {
     let (mut positions, mut first, mut next) = (Vec::new(), 0, 0);
     for row in rows {
         let row = *row as usize;
@@ -99,7 +99,7 @@ fn positions_of(lengths: &[u64], rows: &[u32]) -> Result<Vec<u32>> {
         positions.extend((first..first + lengths[row]).map(|at| at as u32));
         (first, next) = (first + lengths[row], row + 1);
     }
-    Ok(positions)
+    positions
 }
 
 #[cfg(test)]

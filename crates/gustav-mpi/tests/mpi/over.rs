@@ -40,4 +40,8 @@ unsafe impl Communicator for Over {
         // SAFETY: promised by the caller.
         unsafe { self.inner().wait_any(requests) }
     }
+    unsafe fn test_any(&self, requests: &[Request]) -> Result<Option<usize>> {
+        // SAFETY: promised by the caller.
+        unsafe { self.inner().test_any(requests) }
+    }
 }

@@ -127,4 +127,8 @@ unsafe impl Communicator for Counting {
         // SAFETY: promised by the caller.
         unsafe { self.inner().wait_any(requests) }
     }
+    unsafe fn test_any(&self, requests: &[Request]) -> Result<Option<usize>> {
+        // SAFETY: promised by the caller.
+        unsafe { self.inner().test_any(requests) }
+    }
 }

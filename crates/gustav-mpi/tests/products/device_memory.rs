@@ -90,6 +90,18 @@ impl TakesDeviceMemory {
         assert!(before.is_none(), "a request is returned once");
     }
 
+    /// Copies the message of a request that is done to the device, if it was received there.
+    fn complete(&self, request: Request) -> Result<()> {
+        let staged = self.staged.lock().unwrap().remove(&request.0);
+        if let Some(Staged { bytes, to: Some(address) }) = staged {
+            let mut memory = self.memory(address, bytes.len());
+            // SAFETY: the copy is waited for.
+            unsafe { memory.start_write(0, &raw const bytes[..], &self.copies)? };
+            self.copies.synchronize()?;
+        }
+        Ok(())
+    }
+
     /// Memory of a message on the device.
     fn memory(&self, address: u64, len: usize) -> DeviceBuffer<u8> {
         // SAFETY: the bytes of a message stay where they are while it is in flight, as callers promise.
@@ -137,14 +149,12 @@ unsafe impl Communicator for TakesDeviceMemory {
     unsafe fn wait_any(&self, requests: &[Request]) -> Result<usize> {
         // SAFETY: promised by the caller.
         let at = unsafe { self.inner().wait_any(requests)? };
-        let staged = self.staged.lock().unwrap().remove(&requests[at].0);
-        if let Some(Staged { bytes, to: Some(address) }) = staged {
-            let mut memory = self.memory(address, bytes.len());
-            // SAFETY: the copy is waited for.
-            unsafe { memory.start_write(0, &raw const bytes[..], &self.copies)? };
-            self.copies.synchronize()?;
-        }
-        Ok(at)
+        self.complete(requests[at]).map(|()| at)
+    }
+    unsafe fn test_any(&self, requests: &[Request]) -> Result<Option<usize>> {
+        // SAFETY: promised by the caller.
+        let at = unsafe { self.inner().test_any(requests)? };
+        at.map(|at| self.complete(requests[at]).map(|()| at)).transpose()
     }
 }
 

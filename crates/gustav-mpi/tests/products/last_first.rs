@@ -39,4 +39,9 @@ unsafe impl Communicator for LastFirst {
         // SAFETY: promised by the caller: the last is as good as another to wait for.
         unsafe { self.inner().wait_any(&requests[last..]).map(|_| last) }
     }
+    unsafe fn test_any(&self, requests: &[Request]) -> Result<Option<usize>> {
+        let last = requests.len() - 1;
+        // SAFETY: promised by the caller.
+        unsafe { self.inner().test_any(&requests[last..]).map(|at| at.map(|_| last)) }
+    }
 }

@@ -11,7 +11,7 @@ use gustav_cuda::{DeviceBuffer, DeviceDense, DeviceValues, RowList};
 
 use super::build::Builder;
 use super::{Described, Incoming, rows_of_b, rows_of_c};
-use crate::fetch::{Forward, Section};
+use crate::fetch::{Forwards, Section};
 use crate::gpu::{BACKEND, Gpu, GpuMessages, check_dense, check_device};
 use crate::local::{DistScalar, is_widened};
 use crate::{DistPattern, Explanation, Ranks};
@@ -34,7 +34,7 @@ pub struct GpuSpmmPlan<T: DistScalar> {
     messages: GpuMessages<T>,
     incoming: Vec<Incoming>,
     relays: Vec<Send<T>>,
-    forwards: Vec<Forward>,
+    forwards: Forwards,
     explanation: Explanation,
 }
 

@@ -5,7 +5,6 @@ use gustav_cuda::{Call, DeviceBuffer, DeviceDense, Stream};
 
 use super::super::{Contents, Incoming};
 use super::{GpuSpmmPlan, Peer, Product, Received, Served};
-use crate::fetch::begin_forwards;
 use crate::gpu::{Transport, part, rows_of};
 use crate::local::DistScalar;
 
@@ -29,7 +28,7 @@ impl<T: DistScalar> GpuSpmmPlan<T> {
         (alpha, beta): (T::Accum, T::Accum),
     ) -> Result<()> {
         let (columns, one) = (self.problem.columns, self.problem.semiring.one());
-        begin_forwards(&mut self.forwards);
+        self.forwards.begin();
         let transport = self.messages.begin()?;
         let stream = transport.stream;
         let mut run = Running { transport, stream, values, b, columns, alpha, one };
@@ -55,7 +54,7 @@ impl<T: DistScalar> GpuSpmmPlan<T> {
             let Incoming { contents, multiplied } = &self.incoming[number];
             match *contents {
                 Contents::ToRelay => {
-                    run.transport.forward(&mut self.forwards, (number, columns))?;
+                    run.transport.forward(&mut self.forwards, number)?;
                 }
                 Contents::Operands(peer) => {
                     let Peer { served, rows_received, .. } = &mut self.peers[peer];
