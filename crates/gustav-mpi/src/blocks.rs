@@ -122,6 +122,8 @@ pub struct CountedBlock {
     pub counts: Counts,
     /// Columns whose nonzeros are multiplied on the rank of the rows, increasing.
     pub columns: Vec<u32>,
+    /// Rows with a nonzero that is multiplied on the rank of the columns, increasing.
+    pub rows: Vec<u32>,
 }
 
 /// Counts the nonzeros of rows `rows` of `pattern` whose columns `rank` has, and the blocks of other ranks, in rank
@@ -153,20 +155,23 @@ pub fn count<I: Index, O: Index>(
             number += 1;
             take[number - 1]
         });
-        let (mut rows_there, mut nonzeros_there, mut last) = (0, 0, None);
-        for (row, _) in edges.iter().filter(|(_, column)| !take[*column as usize]) {
+        let (mut rows_there, mut nonzeros_there) = (Vec::new(), 0);
+        let numbered = entries.iter().zip(&edges);
+        for ((row, _), _) in numbered.filter(|(_, (_, column))| !take[*column as usize]) {
             nonzeros_there += 1;
-            rows_there += usize::from(last.replace(*row) != Some(*row));
+            if rows_there.last() != Some(row) {
+                rows_there.push(*row);
+            }
         }
         let counts = Counts {
             rows,
             columns: all,
             nonzeros: entries.len(),
             columns_here: columns.len(),
-            rows_there,
+            rows_there: rows_there.len(),
             nonzeros_there,
         };
-        Ok(CountedBlock { peer, counts, columns })
+        Ok(CountedBlock { peer, counts, columns, rows: rows_there })
     });
     Ok((own, counted.into_iter().collect::<Result<_>>()?))
 }

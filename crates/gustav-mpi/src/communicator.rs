@@ -132,4 +132,6 @@ pub enum Tag {
     Values = 6,
     /// Rows of sums that are sent back for them.
     Sums = 7,
+    /// Partial rows that another rank of the same host adds up.
+    ToReduce = 8,
 }

@@ -20,6 +20,13 @@ pub struct Section {
     pub rows: usize,
 }
 
+impl Section {
+    /// Where it is in its message, if its rows have `width` values each.
+    pub fn range(&self, width: usize) -> Range<usize> {
+        self.first * width..(self.first + self.rows) * width
+    }
+}
+
 /// The rows that a rank needs of one other.
 #[derive(Debug)]
 pub struct Arrival {
@@ -37,8 +44,7 @@ impl Arrival {
 
     /// Where the section is in its message, if its rows have `width` values each.
     pub fn range(&self, width: usize) -> Range<usize> {
-        let Section { first, rows, .. } = self.section;
-        first * width..(first + rows) * width
+        self.section.range(width)
     }
 
     /// Copies the rows, of `width` values each, to `to`: `section` is where [`Arrival::range`] says.

@@ -1,5 +1,6 @@
 //! The parts of a product that one rank computes, and what it does with operands in between.
 
+use gustav_core::buffer::try_vec;
 use gustav_core::semiring::{Ops, Visit};
 use gustav_core::{
     Arith, Batch, Buffer, DType, Dense, DenseView, DenseViewMut, Layout, Operation, Pattern,
@@ -48,6 +49,34 @@ impl Nonzeros {
         let from = |p: &u64| positions[*p as usize];
         let positions = transposed.permutation().iter().map(from).collect();
         Ok(Nonzeros { pattern: transposed.pattern().clone(), positions: Some(positions) })
+    }
+
+    /// The same over `columns` columns, of which column k is number `of[k]`; they increase.
+    ///
+    /// # Errors
+    /// As [`Pattern::new`].
+    pub fn renumbered(self, columns: usize, of: &[u32]) -> Result<Self> {
+        let Nonzeros { pattern, positions } = self;
+        let indices = pattern.indices().iter().map(|k| of[*k as usize]).collect::<Vec<_>>();
+        let offsets = pattern.offsets().to_vec();
+        let pattern = Pattern::new(pattern.nrows(), columns, offsets, indices)?;
+        Ok(Nonzeros { pattern, positions })
+    }
+
+    /// The same in `rows` rows, of which row k is number `of[k]`, and the others are empty; they increase.
+    ///
+    /// # Errors
+    /// As [`Pattern::new`].
+    pub fn spread(self, rows: usize, of: &[u32]) -> Result<Self> {
+        let Nonzeros { pattern, positions } = self;
+        let mut offsets = try_vec::<u64>(rows + 1, "row offsets")?;
+        for (row, ends) in of.iter().zip(pattern.offsets().windows(2)) {
+            offsets.resize(*row as usize + 1, ends[0]);
+        }
+        offsets.resize(rows + 1, pattern.nnz() as u64);
+        let indices = pattern.indices().to_vec();
+        let pattern = Pattern::new(rows, pattern.ncols(), offsets, indices)?;
+        Ok(Nonzeros { pattern, positions })
     }
 
     /// Drops the positions if they say nothing.

@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 
-use gustav_core::{Index, Layout, Pattern, Problem, Result};
+use gustav_core::{Error, Index, Layout, Problem, Result};
 use gustav_cpu::{CpuScalar, Options};
 
+use super::partial_rows::PartialMessages;
 use super::rows::{self, WholeRows};
 use super::{
-    Contents, Described, Incoming, Own, Partial, Peer, Received, Send, Served, SpmmPlan, Workspace,
+    Contents, Described, Own, Partial, Peer, Received, ReceivedValues, Send, Served, SpmmPlan,
+    Workspace,
 };
 use crate::block_description::RemoteBlock;
 use crate::blocks::{Block, Blocks, fits};
@@ -16,8 +18,9 @@ use crate::exchange::Exchange;
 use crate::fetch::{Arrival, Forwards, Routed, Section};
 use crate::hosts::Relay;
 use crate::local::{Common, DistScalar, Nonzeros, Product, is_widened, largest_buffer};
-use crate::routes::{RelayedRows, Routes};
+use crate::routes::Routes;
 use crate::volume::Counted;
+use crate::waiting::Waiting;
 use crate::{DistPattern, Explanation, Hosts};
 
 /// What a plan is made of.
@@ -44,7 +47,9 @@ impl<'b, I: Index, O: Index> Builder<'b, I, O> {
         described: Described,
         hosts: &Hosts,
     ) -> Result<(SpmmPlan<T>, Counted)> {
-        let Described { number, shape, blocks, remote, routes, any_gpu, limit, .. } = described;
+        let mut messages = Messages::with_limit(described.limit);
+        let forwards = messages.routes::<T>(&described, self.pattern.ranks().rank())?;
+        let Described { number, shape, blocks, remote, routes, sums, any_gpu, .. } = described;
         let ranks = self.pattern.ranks();
         let (rank, transpose) = (ranks.rank(), self.problem.transpose_a);
         let columns = self.pattern.columns().count(rank);
@@ -61,8 +66,6 @@ impl<'b, I: Index, O: Index> Builder<'b, I, O> {
         }
         let Blocks { own, others } = blocks;
 
-        let mut messages = Messages::with_limit(limit);
-        let forwards = messages.routes::<T>(&routes, rank, &others, n)?;
         let mut relays = Vec::new();
         for Relay { through, rows, .. } in &routes.relays {
             let len = rows.len() * n;
@@ -80,22 +83,17 @@ impl<'b, I: Index, O: Index> Builder<'b, I, O> {
             if let Some(block) = &block {
                 counted.add_block(&block.counts, &shape, hosts.differ(rank, q));
             }
-            let mut transfers = match transpose {
-                false => self.forward(block, remote, routes.relayed_rows(q, rank))?,
-                true => self.transposed(block, remote)?,
-            };
+            let mut transfers = self.transfers((block, remote), (&routes, &sums), (q, rank))?;
             counted.nonzeros += transfers.nonzeros() as u64;
-            if routes.is_relayed(q) {
-                transfers.send_rows.clear();
-            }
             if whole.is_some() {
-                first += transfers.append(first, routes.relayed_rows(q, rank));
+                let relayed = routes.relayed_rows(q, rank).map(|(_, positions)| positions);
+                first += transfers.append(first, relayed);
             }
             let at = (q, peers.len());
             let plan = |nonzeros, layouts| self.product(nonzeros, layouts, options);
             peers.push(self.peer::<T, Product<T::Accum>>(at, transfers, &mut messages, &plan)?);
         }
-        let Messages { exchange, incoming, arrivals, .. } = messages;
+        let Messages { exchange, incoming, arrivals, partial, products, .. } = messages;
         let own: Own<T::Accum> = match whole {
             Some(mut rows) => {
                 rows.receives(arrivals);
@@ -126,6 +124,8 @@ impl<'b, I: Index, O: Index> Builder<'b, I, O> {
             own,
             peers,
             exchange,
+            products: Waiting::new(products.into_iter()),
+            partial_rows: partial.finish(incoming.len()),
             incoming,
             relays,
             forwards,
@@ -146,14 +146,46 @@ impl<'b, I: Index, O: Index> Builder<'b, I, O> {
         Product::new(nonzeros, layouts, &common)
     }
 
-    /// What is sent for A·B: rows of B are received for the nonzeros that are multiplied here, partial rows of C for the
-    /// others. `relayed`: rows that this rank forwards, and the positions of those that it needs itself.
-    pub(super) fn forward(
+    /// What passes between this rank, `rank`, and rank `q` for their blocks, given the routes of rows of B and of partial
+    /// rows of C.
+    pub(super) fn transfers(
         &self,
-        block: Option<Block>,
-        remote: Option<RemoteBlock>,
-        relayed: Option<(&RelayedRows, &[u32])>,
+        (block, remote): (Option<Block>, Option<RemoteBlock>),
+        (routes, sums): (&Routes, &Routes),
+        (q, rank): (usize, usize),
     ) -> Result<Transfers> {
+        let mut transfers = match self.problem.transpose_a {
+            false => self.forward(block, remote)?,
+            true => self.transposed(block, remote)?,
+        };
+        if routes.is_relayed(q) {
+            transfers.send_rows.clear();
+        }
+        // Rows of B that this rank forwards are all there, and those that it needs among them.
+        if let Some((relayed, positions)) = routes.relayed_rows(q, rank) {
+            let renumbered = transfers.received.map(|(nonzeros, rows, values_received)| {
+                let nonzeros = nonzeros.renumbered(relayed.rows, positions)?;
+                Ok::<_, Error>((nonzeros, rows, values_received))
+            });
+            transfers.received = renumbered.transpose()?;
+        }
+        // Partial rows that this rank adds up are all in its own product, most of them empty.
+        if let Some((relayed, positions)) = sums.relayed_rows(q, rank) {
+            let spread = transfers.served.map(|(nonzeros, values_received)| {
+                Ok::<_, Error>((nonzeros.spread(relayed.rows, positions)?, values_received))
+            });
+            transfers.served = spread.transpose()?;
+        }
+        if sums.is_relayed(q) {
+            let relay = sums.relays.iter().find(|relay| relay.through == q);
+            transfers.partial_rows = relay.map_or_else(Vec::new, |relay| relay.rows.clone());
+        }
+        Ok(transfers)
+    }
+
+    /// What is sent for A·B: rows of B are received for the nonzeros that are multiplied here, partial rows of C for the
+    /// others.
+    fn forward(&self, block: Option<Block>, remote: Option<RemoteBlock>) -> Result<Transfers> {
         let mut transfers = Transfers::default();
         if let Some(RemoteBlock { columns, nonzeros }) = remote {
             transfers.send_rows = columns;
@@ -169,14 +201,9 @@ impl<'b, I: Index, O: Index> Builder<'b, I, O> {
             transfers.send_values = there.positions;
             if !here.columns.is_empty() {
                 renumber(&mut here.columns, &columns);
-                let mut of_b = columns.len();
-                if let Some((relayed, positions)) = relayed {
-                    here.columns.iter_mut().for_each(|c| *c = positions[*c as usize]);
-                    of_b = relayed.rows;
-                }
                 let rows = std::mem::take(&mut here.rows);
                 here.rows = (0..rows.len() as u32).collect();
-                let nonzeros = Nonzeros::new(here, of_b, false)?;
+                let nonzeros = Nonzeros::new(here, columns.len(), false)?;
                 transfers.received = Some((nonzeros, rows, false));
             }
         }
@@ -185,11 +212,7 @@ impl<'b, I: Index, O: Index> Builder<'b, I, O> {
 
     /// What is sent for Aᵀ·B: partial rows of C go to the rank of the columns for the nonzeros that are multiplied
     /// here, and rows of B for the others.
-    pub(super) fn transposed(
-        &self,
-        block: Option<Block>,
-        remote: Option<RemoteBlock>,
-    ) -> Result<Transfers> {
+    fn transposed(&self, block: Option<Block>, remote: Option<RemoteBlock>) -> Result<Transfers> {
         let mut transfers = Transfers::default();
         if let Some(RemoteBlock { columns, mut nonzeros }) = remote {
             transfers.partial_rows = columns;
@@ -211,12 +234,9 @@ impl<'b, I: Index, O: Index> Builder<'b, I, O> {
             if !here.columns.is_empty() {
                 renumber(&mut here.columns, &columns);
                 let rows = here.rows.clone();
-                let Nonzeros { pattern, positions } = Nonzeros::new(here, columns.len(), true)?;
+                let nonzeros = Nonzeros::new(here, columns.len(), true)?;
                 // Rows of B are this rank's own, numbered as they are.
-                let of_b = pattern.indices().iter().map(|k| rows[*k as usize]).collect::<Vec<_>>();
-                let offsets = pattern.offsets().to_vec();
-                let pattern = Pattern::new(pattern.nrows(), self.rows_of_b, offsets, of_b)?;
-                transfers.served = Some((Nonzeros { pattern, positions }, false));
+                transfers.served = Some((nonzeros.renumbered(self.rows_of_b, &rows)?, false));
             }
         }
         Ok(transfers)
@@ -265,6 +285,8 @@ impl<'b, I: Index, O: Index> Builder<'b, I, O> {
         if let (Some(message), Some((_, true))) = (operands, &served) {
             messages.exchange.set_urgent(message);
         }
+        let of_peer = |message| ReceivedValues { message, first: rows_received * n };
+        let values = |received: bool| operands.filter(|_| received).map(of_peer);
         let direct = operands.map(|message| Section { message, first: 0, rows: rows_received });
         if let (Some(of_b), Some((first, positions))) = (section.or(direct), appended) {
             messages.arrivals.push((q, first, Arrival { section: of_b, positions }));
@@ -275,21 +297,23 @@ impl<'b, I: Index, O: Index> Builder<'b, I, O> {
             received.filter(|_| n > 0).map(|(of_b, (nonzeros, rows, values_received))| {
                 let whole = rows.len() == self.rows_of_c;
                 let layout = if whole { self.problem.layout_c } else { row_major };
-                let product = plan(nonzeros, (row_major, layout))?;
-                messages.incoming[of_b.message].multiplied.push(position);
-                Ok::<_, gustav_core::Error>(Received {
-                    product,
-                    of_b,
-                    rows: (!whole).then_some(rows),
-                    values_received,
-                })
+                let (product, values) =
+                    (plan(nonzeros, (row_major, layout))?, values(values_received));
+                let rows = (!whole).then_some(rows);
+                Ok::<_, Error>(Received { product, of_b, rows, values })
             });
         let received = received.transpose()?;
+        let needs = received.iter().flat_map(|received| {
+            let values = received.values.map(|values| values.message);
+            [received.of_b.message].into_iter().chain(values)
+        });
+        messages.products.push(needs.collect());
         let served = served.filter(|_| n > 0).map(|(nonzeros, values_received)| {
             let rows = nonzeros.pattern.nrows();
             let product = plan(nonzeros, (self.problem.layout_b, row_major))?;
-            let message = messages.exchange.add_outgoing::<T::Accum>(q, Tag::Partial, rows * n)?;
-            Ok::<_, gustav_core::Error>(Served { product, message, rows, values_received })
+            let Messages { exchange, partial, .. } = &mut *messages;
+            let to = partial.add::<T::Accum>(exchange, (q, position), (rows, n))?;
+            Ok::<_, Error>(Served { product, to, values: values(values_received) })
         });
         let partial = match partial_rows.len() * n {
             0 => None,
@@ -300,7 +324,7 @@ impl<'b, I: Index, O: Index> Builder<'b, I, O> {
                 Some(Partial { message, rows: partial_rows })
             }
         };
-        Ok(Peer { send, rows_received, received, served: served.transpose()?, partial })
+        Ok(Peer { send, received, served: served.transpose()?, partial })
     }
 
     fn workspace<T: DistScalar>(
@@ -336,7 +360,10 @@ impl<'b, I: Index, O: Index> Builder<'b, I, O> {
 #[derive(Default)]
 pub(super) struct Messages {
     pub exchange: Exchange,
-    pub incoming: Vec<Incoming>,
+    pub incoming: Vec<Contents>,
+    pub partial: PartialMessages,
+    /// The incoming messages that products of each peer need.
+    pub products: Vec<Vec<usize>>,
     /// By the rank that has them, where rows of B are found that are received through a relay, or that this rank forwards.
     pub sections: BTreeMap<usize, Section>,
     /// Rows of B that are put after this rank's: of which rank, and where.
@@ -353,27 +380,40 @@ impl Messages {
         (peer, tag, len): (usize, Tag, usize),
         contents: Contents,
     ) -> Result<usize> {
-        self.incoming.push(Incoming { contents, multiplied: Vec::new() });
+        self.incoming.push(contents);
         self.exchange.add_incoming::<T>(peer, tag, len)
     }
 
-    /// Adds the messages of rows of `n` columns that are forwarded: incoming ones, and outgoing ones, which are returned.
-    pub(super) fn routes<T>(
+    /// Adds the messages of rows of B that are forwarded, and of partial rows that are added up on their host. Returns the
+    /// outgoing ones of the former.
+    pub(super) fn routes<T: DistScalar>(
         &mut self,
-        routes: &Routes,
+        described: &Described,
         rank: usize,
-        blocks: &[Block],
-        n: usize,
     ) -> Result<Forwards> {
-        let needed = blocks.iter().map(|block| (block.peer, block.columns.len()));
-        let routed = Routed::new::<T>(&mut self.exchange, routes, rank, needed, n)?;
+        let Described { problem, blocks, remote, routes, sums, .. } = described;
+        let n = problem.columns;
+        let of_columns: Vec<(usize, usize)> =
+            blocks.others.iter().map(|block| (block.peer, block.columns.len())).collect();
+        let rows =
+            |(q, of): (usize, &Option<RemoteBlock>)| Some((q, of.as_ref()?.nonzeros.rows.len()));
+        let of_rows = remote.iter().enumerate().filter_map(rows).collect();
+        let (needed, computed) =
+            if problem.transpose_a { (of_rows, of_columns) } else { (of_columns, of_rows) };
+
+        let exchange = &mut self.exchange;
+        let routed = Routed::new::<T>(exchange, routes, rank, needed.into_iter(), n)?;
         let Routed { to_relay, forwarded, forwards, sections } = routed;
-        let contents = [(Contents::ToRelay, to_relay), (Contents::Forwarded, forwarded)];
-        for (contents, count) in contents {
-            let incoming = || Incoming { contents, multiplied: Vec::new() };
-            self.incoming.extend(std::iter::repeat_with(incoming).take(count));
+        let (partial, to_reduce) =
+            PartialMessages::reduce::<T::Accum>(exchange, sums, rank, computed.into_iter(), n)?;
+        for (contents, count) in [
+            (Contents::ToRelay, to_relay),
+            (Contents::Forwarded, forwarded),
+            (Contents::ToReduce, to_reduce),
+        ] {
+            self.incoming.extend(std::iter::repeat_n(contents, count));
         }
-        self.sections = sections;
+        (self.sections, self.partial) = (sections, partial);
         Ok(forwards)
     }
 }
@@ -395,17 +435,13 @@ pub(super) struct Transfers {
 }
 
 impl Transfers {
-    /// Has received rows of B put at row `first` of B, to be multiplied there; returns their number. `relayed` is as of
-    /// [`Builder::forward`].
-    pub(super) fn append(
-        &mut self,
-        first: usize,
-        relayed: Option<(&RelayedRows, &[u32])>,
-    ) -> usize {
+    /// Has received rows of B put at row `first` of B, to be multiplied there; returns their number. `relayed` are their
+    /// positions among those that this rank forwards.
+    pub(super) fn append(&mut self, first: usize, relayed: Option<&[u32]>) -> usize {
         if self.received.take().is_none() {
             return 0;
         }
-        self.appended = Some((first, relayed.map(|(_, positions)| positions.to_vec())));
+        self.appended = Some((first, relayed.map(<[u32]>::to_vec)));
         self.rows_received
     }
 

@@ -3,6 +3,7 @@
 mod build;
 mod copies;
 mod gpu;
+mod partial_rows;
 mod rows;
 mod run;
 
@@ -23,10 +24,12 @@ use crate::local::{DistScalar, Product, is_widened, local_rows};
 use crate::ranks::Arguments;
 use crate::routes::Routes;
 use crate::volume::oblivious;
+use crate::waiting::Waiting;
 use crate::{Device, DistPattern, Explanation, ProductShape, Ranks};
 use build::Builder;
 pub use copies::{Copies, CopiesCandidate, Replicated, ReplicatedSpmmPlan};
 pub use gpu::GpuSpmmPlan;
+use partial_rows::PartialRows;
 use rows::WholeRows;
 
 /// A plan for sparse × dense products with one pattern over ranks, made by `pattern.spmm(columns).plan(&device)`.
@@ -50,11 +53,14 @@ pub struct SpmmPlan<T: DistScalar> {
     peers: Vec<Peer<Product<T::Accum>>>,
     exchange: Exchange,
     /// What each incoming message holds.
-    incoming: Vec<Incoming>,
+    incoming: Vec<Contents>,
+    /// The products of peers, which wait for messages.
+    products: Waiting,
     /// Messages of rows of B that go to another host once.
     relays: Vec<Send>,
     /// Messages of rows of B that this rank forwards.
     forwards: Forwards,
+    partial_rows: PartialRows<Vec<u32>>,
     workspace: Workspace<T::Accum>,
     /// Whether a product of some rank can fail while others communicate: on a GPU.
     fallible: bool,
@@ -102,14 +108,7 @@ impl<A: CpuScalar> Own<A> {
     }
 }
 
-/// An incoming message.
-struct Incoming {
-    contents: Contents,
-    /// Positions of the peers whose rows of B it holds, for products on this rank.
-    multiplied: Vec<usize>,
-}
-
-/// What a message holds besides rows of B that are multiplied here.
+/// What an incoming message holds besides rows of B that are multiplied here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Contents {
     /// Operands of the peer at this position: values after rows of B.
@@ -120,13 +119,13 @@ enum Contents {
     ToRelay,
     /// Rows of B that were forwarded.
     Forwarded,
+    /// Partial rows of C that this rank adds to its own.
+    ToReduce,
 }
 
 /// What passes between this rank and another.
 struct Peer<P> {
     send: Option<Send>,
-    /// Rows of B in the message of operands from there.
-    rows_received: usize,
     /// What is multiplied here with the rows of B that are received.
     received: Option<Received<P>>,
     /// What is multiplied here for that rank.
@@ -147,17 +146,22 @@ struct Received<P> {
     of_b: Section,
     /// Rows of C that it adds to; `None` for all of them, to which it adds directly.
     rows: Option<Vec<u32>>,
-    /// Whether the values are received as well.
-    values_received: bool,
+    values: Option<ReceivedValues>,
 }
 
 /// A product with this rank's B that gives partial rows of another rank's C.
 struct Served<P> {
     product: P,
+    /// Where these are in an outgoing message.
+    to: Section,
+    values: Option<ReceivedValues>,
+}
+
+/// Values of A that are received: those of a message from this one on. Products without them have this rank's.
+#[derive(Clone, Copy)]
+struct ReceivedValues {
     message: usize,
-    rows: usize,
-    /// Whether the values are received from there.
-    values_received: bool,
+    first: usize,
 }
 
 /// Partial rows of C that are received.
@@ -196,7 +200,10 @@ struct Described {
     blocks: Blocks,
     /// What every rank describes of its block whose columns this rank has.
     remote: Vec<Option<RemoteBlock>>,
+    /// Those of rows of B.
     routes: Routes,
+    /// Those of partial rows of C, which go the opposite way: to the rank that has a row, through one that adds them up.
+    sums: Routes,
     /// Whether some rank computes on a GPU.
     any_gpu: bool,
     /// The most bytes of a chunk of a message.
@@ -233,10 +240,11 @@ impl Described {
         let on_gpu = ranks.agree_on(arguments(number, &problem, pattern, device), checked)?;
         ranks.count_plan();
 
+        let transpose = problem.transpose_a;
         let shape = ProductShape {
             columns: problem.columns,
             dtype,
-            transpose_a: problem.transpose_a,
+            transpose_a: transpose,
             communication: device.communication,
         };
         let choose = |r: usize, c: usize, e: &[(u32, u32)]| shape.choose(r, c, e);
@@ -260,13 +268,21 @@ impl Described {
         };
         let remote = words.iter().enumerate().map(read).collect::<Result<Vec<_>>>();
         let remote = ranks.together(remote)?;
+        // By rank: columns of this one that are multiplied there, and rows of this one that are.
         let columns =
             |of: &Option<RemoteBlock>| of.iter().flat_map(|f| f.columns.clone()).collect();
-        let requested = || remote.iter().map(columns).collect();
-        let any = !shape.transpose_a && shape.columns > 0;
-        let routes = Routes::new(ranks, device, any, requested)?;
+        let columns_there = || remote.iter().map(columns).collect();
+        let rows_there = || {
+            let mut rows: Vec<Vec<u32>> = vec![Vec::new(); ranks.size()];
+            blocks.others.iter().for_each(|block| rows[block.peer] = block.there.rows.clone());
+            rows
+        };
+        let any = shape.columns > 0;
+        let by_columns = Routes::new(ranks, device, any, columns_there)?;
+        let by_rows = Routes::new(ranks, device, any, rows_there)?;
+        let (routes, sums) = if transpose { (by_rows, by_columns) } else { (by_columns, by_rows) };
         let (any_gpu, limit) = chunks(ranks, on_gpu, &problem)?;
-        Ok(Described { number, problem, shape, blocks, remote, routes, any_gpu, limit })
+        Ok(Described { number, problem, shape, blocks, remote, routes, sums, any_gpu, limit })
     }
 
     /// Bytes if every rank sent all its rows of B to all others.

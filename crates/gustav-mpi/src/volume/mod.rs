@@ -68,11 +68,6 @@ impl ProductShape {
         self.dtype.bytes() as u64
     }
 
-    /// Whether rows of B that several ranks of a host need go to one of them, which forwards them.
-    pub(crate) fn relays(&self, hosts: &Hosts) -> bool {
-        hosts.have_levels() && !self.transpose_a
-    }
-
     /// Which columns of a block are multiplied where its rows are.
     pub(crate) fn choose(&self, rows: usize, columns: usize, edges: &[(u32, u32)]) -> Vec<bool> {
         // Columns are rows of B, or of C for Aᵀ.
@@ -230,7 +225,8 @@ impl Volume {
 
     /// The same for ranks that share hosts, of a pattern that is never whole: `part` gives the rows of one rank, over
     /// all columns. Memory is that of the largest part, some 20 bytes for each of its nonzeros and some 30 for each of
-    /// the block that is counted; with `hosts` that several ranks share, also the rows of B that one host needs.
+    /// the block that is counted; with `hosts` that several ranks share, also the numbers of rows that one host needs or
+    /// sums.
     ///
     /// # Errors
     /// As [`Volume::of`], and those of `part`.

@@ -1,10 +1,10 @@
 //! The volume of a product of two sparse matrices.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::BTreeMap;
 
 use gustav_core::{DType, Index, PatternView, Result};
 
-use super::tally::send_to_host;
+use super::tally::{Flow, Lists, OnHost, relay};
 use super::{RankVolume, Volume, check_ranks, check_shape, count_message, send};
 use crate::blocks::{self, CountedBlock};
 use crate::spgemm::is_relayed;
@@ -36,12 +36,12 @@ impl Volume {
             ..Volume::default()
         };
         let relays = hosts.have_levels();
-        let mut forwarded = HashSet::new();
+        let mut on_host = OnHost::new();
         // Every nonzero is multiplied on the rank of its row.
         let all_here = |_: usize, columns: usize, _: &[(u32, u32)]| vec![true; columns];
         for of_host in hosts.each() {
             // Values that ranks of the host need, by the rank of other hosts that has them.
-            let mut requested: BTreeMap<usize, Vec<(usize, Vec<u32>)>> = BTreeMap::new();
+            let mut requested: BTreeMap<usize, Lists> = BTreeMap::new();
             for rank in of_host {
                 let entries = rows.range(rank).flat_map(|row| a.row(row));
                 volume.ranks[rank].nonzeros = entries.map(|c| row_lengths[c.to_usize()]).sum();
@@ -65,17 +65,15 @@ impl Volume {
                 }
             }
             for (from, requested) in requested {
-                let lists: Vec<(usize, &[u32])> =
-                    requested.iter().map(|(rank, needed)| (*rank, &needed[..])).collect();
-                let of_host = (from, &lists[..]);
-                if !send_to_host(&mut volume, hosts, &mut forwarded, of_host, value) {
-                    for (to, needed) in lists {
+                let of_host = (from, &requested);
+                if !relay(&mut volume, hosts, &mut on_host, Flow::Operands, of_host, value) {
+                    for (to, needed) in requested {
                         send_values(&mut volume, hosts, (from, to), needed.len() as u64 * value);
                     }
                 }
             }
         }
-        for [from, to] in forwarded {
+        for (_, from, to) in on_host {
             count_message(&mut volume, hosts, from, to);
         }
         Ok(volume)

@@ -12,6 +12,21 @@ use crate::blocks::{Choose, CountedBlock, Counts};
 use crate::hosts::Relay;
 use crate::{Hosts, Partition};
 
+/// What passes between the rank that has rows and others.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Flow {
+    /// Rows of an operand, to the ranks that need them.
+    Operands,
+    /// Partial rows of the result, from the ranks that compute them.
+    Partial,
+}
+
+/// Rows, by the rank that needs or computes them.
+pub type Lists = Vec<(usize, Vec<u32>)>;
+
+/// Messages between ranks of a host, by flow, sender and receiver: those of all ranks of other hosts are one.
+pub type OnHost = HashSet<(Flow, usize, usize)>;
+
 /// A volume that is being counted.
 pub struct Tally<'t> {
     volume: Volume,
@@ -19,8 +34,7 @@ pub struct Tally<'t> {
     shape: ProductShape,
     /// From where to where operands go: operands of two blocks may be one message.
     operands: HashSet<[usize; 2]>,
-    /// From where to where rows of B are forwarded, those of all ranks in one message.
-    forwarded: HashSet<[usize; 2]>,
+    on_host: OnHost,
 }
 
 impl<'t> Tally<'t> {
@@ -39,31 +53,44 @@ impl<'t> Tally<'t> {
         check_ranks(rows, columns, hosts)?;
         check_countable(rows.rows(), columns.rows(), shape.columns, ranks)?;
         let volume = Volume { ranks: vec![RankVolume::default(); ranks], ..Volume::default() };
-        let (operands, forwarded) = (HashSet::new(), HashSet::new());
-        let mut tally = Tally { volume, hosts, shape, operands, forwarded };
+        let (operands, on_host) = (HashSet::new(), HashSet::new());
+        let mut tally = Tally { volume, hosts, shape, operands, on_host };
         let choose = |r: usize, c: usize, e: &[(u32, u32)]| shape.choose(r, c, e);
-        let relays = shape.relays(hosts);
+        // Columns are rows of B, and rows those of C; for Aᵀ the reverse.
+        let (of_columns, of_rows) = match shape.transpose_a {
+            false => (Flow::Operands, Flow::Partial),
+            true => (Flow::Partial, Flow::Operands),
+        };
         for of_host in hosts.each() {
-            // Rows of B that ranks of the host need, by the rank of other hosts that has them.
-            let mut requested: BTreeMap<usize, Vec<(usize, Vec<u32>)>> = BTreeMap::new();
+            // Columns that are multiplied on ranks of the host, by the rank that has them.
+            let mut columns_here: BTreeMap<usize, Lists> = BTreeMap::new();
             for rank in of_host {
                 let (own, blocks) = blocks_of(rank, &choose)?;
                 tally.volume.ranks[rank].nonzeros += own as u64;
-                for CountedBlock { peer, counts, columns } in blocks {
+                // Rows of the rank that are multiplied elsewhere, by host.
+                let mut rows_there: BTreeMap<usize, Lists> = BTreeMap::new();
+                for CountedBlock { peer, counts, columns, rows } in blocks {
                     tally.add_block(rank, peer, counts);
-                    if relays && hosts.differ(rank, peer) {
-                        requested.entry(peer).or_default().push((rank, columns));
+                    if hosts.have_levels() {
+                        columns_here.entry(peer).or_default().push((rank, columns));
+                        let host = hosts.numbers()[peer];
+                        rows_there.entry(host).or_default().push((peer, rows));
                     } else {
-                        tally.add_rows_of_b(peer, rank, columns.len());
+                        tally.add_direct(of_columns, (peer, rank), columns.len());
+                        tally.add_direct(of_rows, (rank, peer), rows.len());
                     }
                 }
+                for lists in rows_there.into_values() {
+                    tally.add_lists(of_rows, rank, &lists);
+                }
             }
-            for (from, requested) in requested {
-                tally.add_wanted(from, &requested);
+            for (peer, lists) in columns_here {
+                tally.add_lists(of_columns, peer, &lists);
             }
         }
-        let Tally { mut volume, operands, forwarded, .. } = tally;
-        for [from, to] in operands.into_iter().chain(forwarded) {
+        let Tally { mut volume, operands, on_host, .. } = tally;
+        let on_host = on_host.into_iter().map(|(_, from, to)| [from, to]);
+        for [from, to] in operands.into_iter().chain(on_host) {
             count_message(&mut volume, hosts, from, to);
         }
         let of_b = if shape.transpose_a { rows } else { columns };
@@ -78,62 +105,80 @@ impl<'t> Tally<'t> {
         }
     }
 
-    /// Adds a block of the rows of `rank` and the columns of `peer`, but for the rows of B of A·B that it needs.
+    /// Adds a block of the rows of `rank` and the columns of `peer`, but for the rows of B and of C that it needs.
     fn add_block(&mut self, rank: usize, peer: usize, counts: Counts) {
         let Alternatives { rows_of_b, partial_rows } = Alternatives::of(&counts, &self.shape);
         self.volume.rows_of_b_bytes += rows_of_b;
         self.volume.partial_rows_bytes += partial_rows;
         self.volume.ranks[rank].nonzeros += (counts.nonzeros - counts.nonzeros_there) as u64;
         self.volume.ranks[peer].nonzeros += counts.nonzeros_there as u64;
-        let (here, there) = (counts.columns_here, counts.rows_there);
-        let all = self.shape.bytes(here, there, counts.nonzeros_there);
         if self.hosts.differ(rank, peer) {
+            let (here, there) = (counts.columns_here, counts.rows_there);
+            let all = self.shape.bytes(here, there, counts.nonzeros_there);
             self.volume.direct_network_bytes += all.sum();
         }
-        let here = if self.shape.transpose_a { here } else { 0 };
-        let bytes = self.shape.bytes(here, there, counts.nonzeros_there);
-        for (from, to, bytes) in [(peer, rank, bytes.from_columns), (rank, peer, bytes.from_rows)] {
-            send(&mut self.volume, self.hosts, from, to, bytes.partial);
-            if bytes.partial > 0 {
-                count_message(&mut self.volume, self.hosts, from, to);
+        self.send_operands(rank, peer, counts.nonzeros_there as u64 * self.shape.value());
+    }
+
+    fn row(&self, flow: Flow) -> u64 {
+        match flow {
+            Flow::Operands => self.shape.row_of_b(),
+            Flow::Partial => self.shape.partial_row_of_c(),
+        }
+    }
+
+    /// Adds rows that go between the rank that has them and another.
+    fn add_direct(&mut self, flow: Flow, (of, other): (usize, usize), rows: usize) {
+        let bytes = rows as u64 * self.row(flow);
+        match flow {
+            Flow::Operands => self.send_operands(of, other, bytes),
+            Flow::Partial if bytes > 0 => {
+                send(&mut self.volume, self.hosts, other, of, bytes);
+                count_message(&mut self.volume, self.hosts, other, of);
             }
-            self.send_operands(from, to, bytes.operands);
+            Flow::Partial => {}
         }
     }
 
-    fn add_rows_of_b(&mut self, from: usize, to: usize, rows: usize) {
-        if !self.shape.transpose_a {
-            self.send_operands(from, to, rows as u64 * self.shape.row_of_b());
-        }
-    }
-
-    /// Adds the rows of B that rank `from` has and ranks of one other host need.
-    fn add_wanted(&mut self, from: usize, requested: &[(usize, Vec<u32>)]) {
-        let lists: Vec<(usize, &[u32])> =
-            requested.iter().map(|(r, rows)| (*r, &rows[..])).collect();
-        let row = self.shape.row_of_b();
-        if !send_to_host(&mut self.volume, self.hosts, &mut self.forwarded, (from, &lists), row) {
-            lists.iter().for_each(|(to, rows)| self.add_rows_of_b(from, *to, rows.len()));
+    /// Adds rows that rank `of` has, and ranks of one host need or compute.
+    fn add_lists(&mut self, flow: Flow, of: usize, lists: &Lists) {
+        let row = self.row(flow);
+        let on_host = &mut self.on_host;
+        if !relay(&mut self.volume, self.hosts, on_host, flow, (of, lists), row) {
+            lists.iter().for_each(|(other, rows)| self.add_direct(flow, (of, *other), rows.len()));
         }
     }
 }
 
-/// Counts rows of `row` bytes that rank `from` has and ranks of one other host need, if some go there once to be
-/// forwarded; from where to where they are is added to `forwarded`.
-pub fn send_to_host(
+/// Counts rows of `row` bytes that rank `of` has, and ranks of one host need or compute, if they go between hosts once,
+/// through one of these ranks.
+pub fn relay(
     volume: &mut Volume,
     hosts: &Hosts,
-    forwarded: &mut HashSet<[usize; 2]>,
-    (from, requested): (usize, &[(usize, &[u32])]),
+    on_host: &mut OnHost,
+    flow: Flow,
+    (of, lists): (usize, &Lists),
     row: u64,
 ) -> bool {
-    let Some(relay) = Relay::to_host(from, requested).filter(|_| row > 0) else { return false };
-    let through = relay.through;
-    send(volume, hosts, from, through, relay.rows.len() as u64 * row);
-    count_message(volume, hosts, from, through);
-    for (to, rows) in relay.requested.iter().filter(|(to, _)| *to != through) {
-        send(volume, hosts, through, *to, rows.len() as u64 * row);
-        forwarded.insert([through, *to]);
+    let is_far = lists.iter().any(|(other, _)| hosts.differ(of, *other));
+    if row == 0 || !is_far {
+        return false;
+    }
+    let lists: Vec<(usize, &[u32])> = lists.iter().map(|(rank, rows)| (*rank, &rows[..])).collect();
+    let Some(Relay { through, rows, requested }) = Relay::to_host(of, &lists) else {
+        return false;
+    };
+    let direction = |of: usize, other: usize| match flow {
+        Flow::Operands => (of, other),
+        Flow::Partial => (other, of),
+    };
+    let (from, to) = direction(of, through);
+    send(volume, hosts, from, to, rows.len() as u64 * row);
+    count_message(volume, hosts, from, to);
+    for (other, rows) in requested.iter().filter(|(other, _)| *other != through) {
+        let (from, to) = direction(through, *other);
+        send(volume, hosts, from, to, rows.len() as u64 * row);
+        on_host.insert((flow, from, to));
     }
     true
 }

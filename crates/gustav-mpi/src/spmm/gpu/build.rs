@@ -12,6 +12,7 @@ use crate::gpu::{GpuMessages, positions};
 use crate::hosts::Relay;
 use crate::local::{DistScalar, Nonzeros};
 use crate::volume::Counted;
+use crate::waiting::Waiting;
 use crate::{Explanation, Hosts};
 
 /// The plan of this rank, and what it counts.
@@ -21,9 +22,11 @@ pub(super) fn build<T: DistScalar, I: Index, O: Index>(
     described: Described,
     hosts: &Hosts,
 ) -> Result<(GpuSpmmPlan<T>, Counted)> {
-    let Described { number, problem, shape, blocks, remote, routes, limit, .. } = described;
     let Builder { pattern, rows_of_b, rows_of_c, .. } = builder;
     let ranks = pattern.ranks();
+    let mut messages = Messages::with_limit(described.limit);
+    let forwards = messages.routes::<T>(&described, ranks.rank())?;
+    let Described { number, problem, shape, blocks, remote, routes, sums, .. } = described;
     let (rank, transpose, n) = (ranks.rank(), problem.transpose_a, problem.columns);
     fits("rows", rows_of_b.max(rows_of_c))?;
     let Blocks { own, others } = blocks;
@@ -34,8 +37,6 @@ pub(super) fn build<T: DistScalar, I: Index, O: Index>(
     let mut counted = Counted { nonzeros: own.nnz as u64, ..Counted::default() };
     let list = |rows: &[u32]| RowList::<T>::new(device, rows, problem.semiring);
 
-    let mut messages = Messages::with_limit(limit);
-    let forwards = messages.routes::<T>(&routes, rank, &others, n)?;
     let mut relays = Vec::new();
     for Relay { through, rows, .. } in &routes.relays {
         let message =
@@ -52,19 +53,14 @@ pub(super) fn build<T: DistScalar, I: Index, O: Index>(
         if let Some(block) = &block {
             counted.add_block(&block.counts, &shape, hosts.differ(rank, q));
         }
-        let mut transfers = match transpose {
-            false => builder.forward(block, remote, routes.relayed_rows(q, rank))?,
-            true => builder.transposed(block, remote)?,
-        };
+        let transfers = builder.transfers((block, remote), (&routes, &sums), (q, rank))?;
         counted.nonzeros += transfers.nonzeros() as u64;
-        if routes.is_relayed(q) {
-            transfers.send_rows.clear();
-        }
         let at = (q, peers.len());
         let wired = builder.peer::<T, Product<T>>(at, transfers, &mut messages, &plan)?;
         peers.push(peer(device, n, wired, &list)?);
     }
-    let Messages { exchange, incoming, .. } = messages;
+    let Messages { exchange, incoming, partial, products, .. } = messages;
+    let partial_rows = partial.finish(incoming.len()).with_lists(&list)?;
     counted.add_messages(&exchange, rank, hosts);
     // Rows that are forwarded are copied from one message to another on the host.
     let messages = GpuMessages::new(ranks, device, exchange, None, !forwards.is_empty())?;
@@ -73,7 +69,8 @@ pub(super) fn build<T: DistScalar, I: Index, O: Index>(
     let partial = partial.map(|(_, rows)| rows.data().bytes()).sum::<usize>();
     let held =
         peers.iter().flat_map(Peer::products).chain([&own]).map(Product::bytes).sum::<usize>();
-    let held = held + partial + messages.bytes();
+    let lists = partial_rows.lists().map(RowList::bytes).sum::<usize>();
+    let held = held + partial + lists + messages.bytes();
     let explained = (&problem, pattern);
     let choice = own.plan.choice();
     let early = own.nnz as u64;
@@ -94,6 +91,8 @@ pub(super) fn build<T: DistScalar, I: Index, O: Index>(
         incoming,
         relays,
         forwards,
+        partial_rows,
+        products: Waiting::new(products.into_iter()),
         explanation,
     };
     Ok((plan, counted))
@@ -106,7 +105,7 @@ fn peer<T: DistScalar>(
     wired: Wired<Product<T>>,
     list: &dyn Fn(&[u32]) -> Result<RowList<T>>,
 ) -> Result<Peer<T>> {
-    let Wired { send, rows_received, received, served, partial } = wired;
+    let Wired { send, received, served, partial } = wired;
     let send = send.map(|send| {
         let values = positions(send.values.iter().copied())?;
         let (rows, values) = (list(&send.rows)?, list(&values)?);
@@ -118,17 +117,15 @@ fn peer<T: DistScalar>(
             Ok::<_, Error>((list(&rows)?, partial))
         });
         let rows = rows.transpose()?;
-        let (product, of_b) = (received.product, received.of_b);
-        Ok::<_, Error>(Received { product, of_b, rows, values_received: received.values_received })
+        let super::super::Received { product, of_b, values, .. } = received;
+        Ok::<_, Error>(Received { product, of_b, rows, values })
     });
-    let served = served.map(|served| {
-        let (product, message) = (served.product, served.message);
-        Served { product, message, rows: served.rows, values_received: served.values_received }
-    });
+    let served =
+        served.map(|super::super::Served { product, to, values }| Served { product, to, values });
     let partial = partial.map(|partial| Ok::<_, Error>((partial.message, list(&partial.rows)?)));
     let (send, received, partial) =
         (send.transpose()?, received.transpose()?, partial.transpose()?);
-    Ok(Peer { send, rows_received, received, served, partial })
+    Ok(Peer { send, received, served, partial })
 }
 
 impl<T: DistScalar> Peer<T> {

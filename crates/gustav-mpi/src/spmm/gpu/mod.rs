@@ -10,10 +10,12 @@ use gustav_core::{
 use gustav_cuda::{DeviceBuffer, DeviceDense, DeviceValues, RowList};
 
 use super::build::Builder;
-use super::{Described, Incoming, rows_of_b, rows_of_c};
+use super::partial_rows::PartialRows;
+use super::{Contents, Described, ReceivedValues, rows_of_b, rows_of_c};
 use crate::fetch::{Forwards, Section};
 use crate::gpu::{BACKEND, Gpu, GpuMessages, check_dense, check_device};
 use crate::local::{DistScalar, is_widened};
+use crate::waiting::Waiting;
 use crate::{DistPattern, Explanation, Ranks};
 
 /// A plan for sparse × dense products over ranks, of which this one computes on a GPU, made by
@@ -32,9 +34,11 @@ pub struct GpuSpmmPlan<T: DistScalar> {
     own: Product<T>,
     peers: Vec<Peer<T>>,
     messages: GpuMessages<T>,
-    incoming: Vec<Incoming>,
+    incoming: Vec<Contents>,
+    products: Waiting,
     relays: Vec<Send<T>>,
     forwards: Forwards,
+    partial_rows: PartialRows<RowList<T>>,
     explanation: Explanation,
 }
 
@@ -56,8 +60,6 @@ struct Send<T: DistScalar> {
 /// What passes between this rank and another.
 struct Peer<T: DistScalar> {
     send: Option<Send<T>>,
-    /// Values of A after the rows of B in the message of operands from there.
-    rows_received: usize,
     received: Option<Received<T>>,
     served: Option<Served<T>>,
     /// Partial rows of C that are received: the message, and the rows.
@@ -70,15 +72,15 @@ struct Received<T: DistScalar> {
     of_b: Section,
     /// Rows of C that it adds to, and memory for as many; `None` for all of them, to which it adds directly.
     rows: Option<(RowList<T>, DeviceDense<T>)>,
-    values_received: bool,
+    values: Option<ReceivedValues>,
 }
 
 /// A product with this rank's B that gives partial rows of another rank's C.
 struct Served<T: DistScalar> {
     product: Product<T>,
-    message: usize,
-    rows: usize,
-    values_received: bool,
+    /// Where these are in an outgoing message.
+    to: Section,
+    values: Option<ReceivedValues>,
 }
 
 impl<T: DistScalar> GpuSpmmPlan<T> {

@@ -1,16 +1,18 @@
 //! An execution, after all ranks have agreed on it.
 
 use gustav_core::{Result, Scale};
-use gustav_cuda::{Call, DeviceBuffer, DeviceDense, Stream};
+use gustav_cuda::{Call, DeviceBuffer, DeviceDense, RowList, Stream};
 
-use super::super::{Contents, Incoming};
-use super::{GpuSpmmPlan, Peer, Product, Received, Served};
+use super::super::partial_rows::{Event, Outgoing, PartialRows};
+use super::super::{Contents, ReceivedValues};
+use super::{GpuSpmmPlan, Peer, Product, Received};
 use crate::gpu::{Transport, part, rows_of};
 use crate::local::DistScalar;
 
 /// What an execution has.
 struct Running<'e, T: DistScalar> {
     transport: Transport<'e, T>,
+    partial_rows: &'e mut PartialRows<RowList<T>>,
     stream: &'e Stream,
     values: &'e DeviceBuffer<T>,
     b: &'e DeviceDense<T>,
@@ -29,9 +31,12 @@ impl<T: DistScalar> GpuSpmmPlan<T> {
     ) -> Result<()> {
         let (columns, one) = (self.problem.columns, self.problem.semiring.one());
         self.forwards.begin();
+        self.products.begin();
+        self.partial_rows.begin();
+        let partial_rows = &mut self.partial_rows;
         let transport = self.messages.begin()?;
         let stream = transport.stream;
-        let mut run = Running { transport, stream, values, b, columns, alpha, one };
+        let mut run = Running { transport, partial_rows, stream, values, b, columns, alpha, one };
         // What another rank forwards first: it is sent twice.
         for send in self.relays.iter().chain(self.peers.iter().filter_map(|p| p.send.as_ref())) {
             let to = &mut run.transport.staging.outgoing[send.message];
@@ -40,10 +45,8 @@ impl<T: DistScalar> GpuSpmmPlan<T> {
             run.transport.queue_send(send.message)?;
         }
         // What other ranks wait for is done first.
-        for peer in &mut self.peers {
-            if let Some(served) = peer.served.as_mut().filter(|s| !s.values_received) {
-                run.serve(served, None)?;
-            }
+        for position in 0..self.peers.len() {
+            run.serve(&mut self.peers, position, false)?;
         }
         let call = Call::from(Scale::new().alpha(alpha).beta(beta)).on(stream);
         self.own.execute(values, b, c, call, stream)?;
@@ -51,28 +54,24 @@ impl<T: DistScalar> GpuSpmmPlan<T> {
         run.transport.send_pending()?;
         for _ in 0..self.incoming.len() {
             let number = run.transport.next_message()?;
-            let Incoming { contents, multiplied } = &self.incoming[number];
-            match *contents {
+            let contents = self.incoming[number];
+            match contents {
                 Contents::ToRelay => {
                     run.transport.forward(&mut self.forwards, number)?;
                 }
-                Contents::Operands(peer) => {
-                    let Peer { served, rows_received, .. } = &mut self.peers[peer];
-                    if let Some(served) = served.as_mut().filter(|s| s.values_received) {
-                        run.serve(served, Some((number, *rows_received)))?;
-                        run.transport.send_pending()?;
-                    }
-                }
+                Contents::ToReduce => run.send_partial_rows(Event::Arrived(number))?,
+                Contents::Operands(peer) => run.serve(&mut self.peers, peer, true)?,
                 Contents::Partial(_) | Contents::Forwarded => {}
             }
+            run.transport.send_pending()?;
             if self.problem.deterministic {
                 continue;
             }
             if let Contents::Partial(peer) = contents {
-                run.add_partial(&self.peers[*peer], c)?;
+                run.add_partial(&self.peers[peer], c)?;
             }
-            for peer in multiplied {
-                if let Some(received) = &mut self.peers[*peer].received {
+            for peer in self.products.arrived(number) {
+                if let Some(received) = &mut self.peers[peer].received {
                     run.add_product(received, c)?;
                 }
             }
@@ -90,35 +89,64 @@ impl<T: DistScalar> GpuSpmmPlan<T> {
 }
 
 impl<T: DistScalar> Running<'_, T> {
-    /// Computes partial rows for another rank and has them sent; the values are this rank's, or after so many rows in a
-    /// message.
-    fn serve(&mut self, served: &mut Served<T>, operands: Option<(usize, usize)>) -> Result<()> {
+    /// Computes partial rows for the peer at `position`, if there are some with values from there, or with this rank's, as
+    /// `received` says; and has sent what is complete then.
+    fn serve(&mut self, peers: &mut [Peer<T>], position: usize, received: bool) -> Result<()> {
         let n = self.columns;
-        let received_values = operands.map(|(message, rows)| {
-            let from = &self.transport.staging.incoming[message];
-            // SAFETY: the plan has the memory, and the stream waits for the copy to it.
-            unsafe { part(from, rows * n, from.len() - rows * n) }
-        });
-        let values = received_values.as_ref().unwrap_or(self.values);
-        let to = &self.transport.staging.outgoing[served.message];
+        let served = peers[position].served.as_mut();
+        let Some(served) = served.filter(|s| s.values.is_some() == received) else {
+            return Ok(());
+        };
+        let received = served.values.map(|values| self.received_values(values));
+        let values = received.as_ref().unwrap_or(self.values);
+        let to = &self.transport.staging.outgoing[served.to.message];
         // SAFETY: the plan has the memory; the copy from it follows on an event.
-        let mut partial = unsafe { rows_of(to, 0, (served.rows, n))? };
+        let mut partial = unsafe { rows_of(to, served.to.first, (served.to.rows, n))? };
         let call = Call::new().on(self.stream);
         served.product.execute(values, self.b, &mut partial, call, self.stream)?;
-        self.transport.queue_send(served.message)
+        self.send_partial_rows(Event::Computed(position))
+    }
+
+    /// Adds up the partial rows that waited for `event` alone, and has them sent.
+    fn send_partial_rows(&mut self, event: Event) -> Result<()> {
+        let Running { partial_rows, transport, stream, columns, .. } = self;
+        for Outgoing { message, added } in partial_rows.complete(event) {
+            let staging = &transport.staging;
+            let sums = &staging.outgoing[*message];
+            for (section, rows) in added {
+                let range = section.range(*columns);
+                // SAFETY: the plan has the memory; the stream waits for the copy to it, and the copy from it follows on
+                // an event.
+                let (from, mut to) = unsafe {
+                    let from = &staging.incoming[section.message];
+                    let to = rows_of(sums, 0, (sums.len() / *columns, *columns))?;
+                    (part(from, range.start, range.len()), to)
+                };
+                rows.add(&from, &mut to, None, stream)?;
+            }
+            transport.queue_send(*message)?;
+        }
+        Ok(())
+    }
+
+    /// Values of A in a message that has arrived.
+    fn received_values(
+        &self,
+        ReceivedValues { message, first }: ReceivedValues,
+    ) -> DeviceBuffer<T> {
+        let from = &self.transport.staging.incoming[message];
+        // SAFETY: the plan has the memory, and the stream waits for the copy to it.
+        unsafe { part(from, first, from.len() - first) }
     }
 
     /// Multiplies rows of B that were received and adds to C.
     fn add_product(&mut self, received: &mut Received<T>, c: &mut DeviceDense<T>) -> Result<()> {
         let n = self.columns;
-        let Received { product, of_b, rows, values_received } = received;
+        let Received { product, of_b, rows, values } = received;
         let from = &self.transport.staging.incoming[of_b.message];
-        let values_at = (of_b.first + of_b.rows) * n;
-        // SAFETY: the plan has the memory, and the stream waits for the copy to it.
-        let (b, received_values) = unsafe {
-            let b = rows_of(from, of_b.first, (of_b.rows, n))?;
-            (b, values_received.then(|| part(from, values_at, from.len() - values_at)))
-        };
+        // SAFETY: as of values.
+        let b = unsafe { rows_of(from, of_b.first, (of_b.rows, n))? };
+        let received_values = values.map(|values| self.received_values(values));
         let values = received_values.as_ref().unwrap_or(self.values);
         let call = Call::new().on(self.stream);
         let Some((rows, partial)) = rows else {
