@@ -31,7 +31,8 @@ impl Device {
     }
 
     /// Sets whether a row of B (of SDDMM a row of Y, of SpGEMM a value of B) that several ranks of another host need is
-    /// sent over the network once, to one of them that forwards it, which is the default, or once for each of them.
+    /// sent over the network once, to one of them that forwards it, or once for each of them; and so partial rows of C that
+    /// several have computed, once one of them has added them up. Once is the default.
     #[must_use]
     pub fn two_levels(self, two: bool) -> Self {
         Device { one_level: !two, ..self }
