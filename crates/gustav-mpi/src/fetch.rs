@@ -122,14 +122,14 @@ pub struct Forwards {
     messages: Vec<Forward>,
     waiting: Waiting,
     /// Bytes of a row.
-    row_bytes: usize,
+    pub row_bytes: usize,
 }
 
 /// Rows that go to another rank of this host.
-struct Forward {
-    message: usize,
+pub struct Forward {
+    pub message: usize,
     /// Where they are received from: incoming messages, and positions of rows in them.
-    sources: Vec<(usize, Vec<u32>)>,
+    pub sources: Vec<(usize, Vec<u32>)>,
 }
 
 impl Forwards {
@@ -139,14 +139,20 @@ impl Forwards {
         Forwards { messages, waiting, row_bytes }
     }
 
-    /// Whether nothing is forwarded.
-    pub fn is_empty(&self) -> bool {
-        self.messages.is_empty()
+    /// All messages.
+    pub fn messages(&self) -> &[Forward] {
+        &self.messages
     }
 
     /// Begins an execution: nothing that is forwarded has arrived.
     pub fn begin(&mut self) {
         self.waiting.begin();
+    }
+
+    /// The messages that waited for `message` alone, by number.
+    pub fn complete(&mut self, message: usize) -> impl Iterator<Item = (usize, &Forward)> {
+        let Forwards { messages, waiting, .. } = self;
+        waiting.arrived(message).map(|number| (number, &messages[number]))
     }
 
     /// Sends on what waited for `message` alone.
@@ -159,14 +165,13 @@ impl Forwards {
         communicator: &dyn Communicator,
         message: usize,
     ) -> Result<()> {
-        let Forwards { messages, waiting, row_bytes } = self;
-        for complete in waiting.arrived(message) {
-            let Forward { message, sources } = &messages[complete];
+        let row_bytes = self.row_bytes;
+        for (_, Forward { message, sources }) in self.complete(message) {
             let mut first = 0;
             for (from, positions) in sources {
                 let (received, out) = exchange.pair::<u8, u8>(Some(*from), *message);
-                copy_rows(received, positions, &mut out[first..], *row_bytes);
-                first += positions.len() * *row_bytes;
+                copy_rows(received, positions, &mut out[first..], row_bytes);
+                first += positions.len() * row_bytes;
             }
             exchange.send(communicator, *message)?;
         }

@@ -6,6 +6,7 @@ use std::ops::Range;
 use gustav_core::Result;
 use gustav_cuda::{Device, Event, Stream};
 
+use super::forwarding::Forwarding;
 use super::{Joined, Staging};
 use crate::communicator::Communicator;
 use crate::exchange::{Arrived, Exchange};
@@ -20,11 +21,12 @@ pub struct GpuMessages<T: DistScalar> {
     /// For copies from and to the host beside other work.
     copies: Stream,
     exchange: Exchange,
+    forwarding: Forwarding<T>,
     staging: Staging<T>,
 }
 
 impl<T: DistScalar> GpuMessages<T> {
-    /// Memory for the messages of `exchange`, as [`Staging::new`]; `on_host` says that some are read or written there.
+    /// Memory for the messages of `exchange`, as [`Staging::new`], of which this rank forwards `forwards`.
     ///
     /// # Errors
     /// As there.
@@ -32,13 +34,14 @@ impl<T: DistScalar> GpuMessages<T> {
         ranks: &Ranks,
         device: &Device,
         mut exchange: Exchange,
+        forwards: Forwards,
         joined: Option<Joined<'_>>,
-        on_host: bool,
     ) -> Result<Self> {
-        let direct = ranks.communicator().takes_device_memory() && !on_host;
+        let direct = ranks.communicator().takes_device_memory();
         let staging = Staging::new(device, &mut exchange, joined, direct)?;
-        let (ranks, device) = (ranks.clone(), device.clone());
-        Ok(GpuMessages { ranks, copies: device.new_stream()?, device, exchange, staging })
+        let forwarding = Forwarding::new(device, forwards, direct)?;
+        let (ranks, device, copies) = (ranks.clone(), device.clone(), device.new_stream()?);
+        Ok(GpuMessages { ranks, copies, device, exchange, forwarding, staging })
     }
 
     /// Where messages are.
@@ -49,7 +52,7 @@ impl<T: DistScalar> GpuMessages<T> {
     /// Bytes on the GPU and in page-locked memory.
     pub fn bytes(&self) -> usize {
         let on_host = if self.staging.host { self.exchange.bytes() } else { 0 };
-        self.staging.bytes() + on_host
+        self.staging.bytes() + self.forwarding.bytes() + on_host
     }
 
     /// As [`Exchange::check_idle`].
@@ -67,9 +70,11 @@ impl<T: DistScalar> GpuMessages<T> {
     pub fn begin(&mut self) -> Result<Transport<'_, T>> {
         let communicator = self.ranks.communicator();
         self.exchange.receive(communicator)?;
+        self.forwarding.forwards.begin();
         Ok(Transport {
             communicator,
             exchange: &mut self.exchange,
+            forwarding: &mut self.forwarding,
             staging: &mut self.staging,
             stream: self.device.stream(),
             copies: &self.copies,
@@ -103,6 +108,7 @@ impl<T: DistScalar> Drop for GpuMessages<T> {
 pub struct Transport<'e, T: DistScalar> {
     pub communicator: &'e dyn Communicator,
     pub exchange: &'e mut Exchange,
+    forwarding: &'e mut Forwarding<T>,
     pub staging: &'e mut Staging<T>,
     /// Of products and packing: the device's own.
     pub stream: &'e Stream,
@@ -157,12 +163,22 @@ impl<T: DistScalar> Transport<'_, T> {
         })
     }
 
-    /// Sends on what waited for `message` alone, as [`Forwards::arrived`].
+    /// Sends on what waited for `message` alone.
     ///
     /// # Errors
-    /// As there.
-    pub fn forward(&mut self, forwards: &mut Forwards, message: usize) -> Result<()> {
-        forwards.arrived(self.exchange, self.communicator, message)
+    /// As [`Transport::send_pending`].
+    pub fn forward(&mut self, message: usize) -> Result<()> {
+        let Transport { communicator, exchange, forwarding, staging, copies, pending, .. } = self;
+        if staging.host {
+            return forwarding.forwards.arrived(exchange, *communicator, message);
+        }
+        // Beside products, which may take longer.
+        for message in forwarding.pack(message, staging, copies)? {
+            for range in exchange.send_chunks(*communicator, message) {
+                pending.push_back((message, range, copies.record()?));
+            }
+        }
+        self.send_pending()
     }
 
     /// Waits until all messages and all work are done.

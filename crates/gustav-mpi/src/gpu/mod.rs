@@ -1,5 +1,6 @@
 //! What products over ranks have in common where a rank computes on a GPU.
 
+mod forwarding;
 mod messages;
 mod placing;
 mod staging;

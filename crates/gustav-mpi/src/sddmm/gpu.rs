@@ -11,7 +11,7 @@ use gustav_cuda::{DeviceBuffer, DeviceDense, DevicePattern, DeviceValues, RowLis
 use super::described::{Described, Messages, execution};
 use super::{rows_of_x, rows_of_y};
 use crate::blocks::{self, fits};
-use crate::fetch::{Fetch, Forwards};
+use crate::fetch::Fetch;
 use crate::gpu::{Gpu, GpuMessages, Joined, Placing, check_dense, check_device, rows_in, rows_of};
 use crate::local::DistScalar;
 use crate::row_parts::{RowPart, largest, nonzeros_of, row_parts};
@@ -45,8 +45,6 @@ pub struct GpuSddmmPlan<T: DistScalar> {
     beside: Option<Beside<T>>,
     /// Messages, and the rows of Y that go out with them.
     sends: Vec<(usize, RowList<T>)>,
-    /// Messages of rows of Y that this rank forwards.
-    forwards: Forwards,
     messages: GpuMessages<T>,
     explanation: Explanation,
 }
@@ -191,8 +189,7 @@ impl<T: DistScalar> GpuSddmmPlan<T> {
         let joined = beside
             .as_ref()
             .map(|beside| Joined { len: rows * n, in_place: &beside.received.in_place });
-        // Rows that are forwarded are copied from one message to another on the host.
-        let messages = GpuMessages::new(ranks, device, exchange, joined, !forwards.is_empty())?;
+        let messages = GpuMessages::new(ranks, device, exchange, forwards, joined)?;
         let received = beside.iter().map(|beside| beside.received.bytes()).sum::<usize>();
         let lists = beside.iter().map(|beside| &beside.own);
         let lists = lists.chain(sends.iter().map(|(_, rows)| rows)).map(RowList::bytes);
@@ -217,7 +214,6 @@ impl<T: DistScalar> GpuSddmmPlan<T> {
             waiting,
             beside,
             sends,
-            forwards,
             messages,
             explanation,
         };
@@ -287,7 +283,6 @@ impl<T: DistScalar> GpuSddmmPlan<T> {
     ) -> Result<()> {
         let n = self.problem.columns;
         self.waiting.begin();
-        self.forwards.begin();
         let mut transport = self.messages.begin()?;
         let stream = transport.stream;
         for (message, rows) in &self.sends {
@@ -316,7 +311,7 @@ impl<T: DistScalar> GpuSddmmPlan<T> {
         transport.send_pending()?;
         for _ in 0..transport.staging.incoming.len() {
             let message = transport.next_message()?;
-            transport.forward(&mut self.forwards, message)?;
+            transport.forward(message)?;
             if let Some(beside) = &self.beside {
                 beside.received.copy(message, transport.staging, stream)?;
             }

@@ -6,7 +6,7 @@ use gustav_cuda::{DeviceBuffer, DeviceCsr, DeviceValues, RowList};
 use super::gpu_parts::{Numbered, Parts};
 use super::{Gathered, call};
 use crate::device::unmasked;
-use crate::fetch::{Fetch, Forwards};
+use crate::fetch::Fetch;
 use crate::gpu::{Gpu, GpuMessages, Joined, Placing, check_device, part, positions};
 use crate::local::DistScalar;
 use crate::matrix::over_ranks;
@@ -69,8 +69,6 @@ pub struct GpuSpgemmPlan<T: DistScalar, I: Index = u32, O: Index = u32> {
     own_at: Option<usize>,
     /// Messages, and the positions of the values that go out with them.
     sends: Vec<(usize, RowList<T>)>,
-    /// Messages of values that this rank forwards.
-    forwards: Forwards,
     /// How received values get to where products read them.
     received: Placing<T>,
     messages: GpuMessages<T>,
@@ -139,8 +137,7 @@ impl<T: DistScalar, I: Index, O: Index> GpuSpgemmPlan<T, I, O> {
         let in_place = &received.in_place;
         let joined = (!arrivals.is_empty()).then_some(Joined { len: nnz_of_b, in_place });
         let own_at = joined.as_ref().map(|_| own_at);
-        // Values that are forwarded are copied from one message to another on the host.
-        let messages = GpuMessages::new(ranks, device, exchange, joined, !forwards.is_empty())?;
+        let messages = GpuMessages::new(ranks, device, exchange, forwards, joined)?;
         let lists = sends.iter().map(|(_, at)| at.bytes()).sum::<usize>();
         let held = parts.bytes() + lists + received.bytes() + messages.bytes();
         let explained = (&problem, a);
@@ -157,7 +154,6 @@ impl<T: DistScalar, I: Index, O: Index> GpuSpgemmPlan<T, I, O> {
             waiting,
             own_at,
             sends,
-            forwards,
             received,
             messages,
             explanation,
@@ -257,7 +253,6 @@ impl<T: DistScalar, I: Index, O: Index> GpuSpgemmPlan<T, I, O> {
         alpha: Option<T::Accum>,
     ) -> Result<DeviceCsr<T, I, O>> {
         self.waiting.begin();
-        self.forwards.begin();
         let mut transport = self.messages.begin()?;
         let stream = transport.stream;
         for (message, at) in &self.sends {
@@ -280,7 +275,7 @@ impl<T: DistScalar, I: Index, O: Index> GpuSpgemmPlan<T, I, O> {
         self.waiting.early().try_for_each(&mut execute)?;
         for _ in 0..transport.staging.incoming.len() {
             let message = transport.next_message()?;
-            transport.forward(&mut self.forwards, message)?;
+            transport.forward(message)?;
             self.received.copy(message, transport.staging, stream)?;
             self.waiting.arrived(message).try_for_each(&mut execute)?;
         }

@@ -11,10 +11,12 @@ use gustav_mpi::{Communicator, Ranks, Request, Tag};
 
 use crate::cases::of_inner;
 
-/// How many messages were sent from and received into device memory, and from and into that of the host.
+/// How many messages were sent from and received into device memory, those of them that were forwarded, and messages from and
+/// into memory of the host.
 #[derive(Default)]
 pub struct Moved {
     pub on_device: AtomicU64,
+    pub forwarded_on_device: AtomicU64,
     pub on_host: AtomicU64,
 }
 
@@ -78,10 +80,12 @@ impl TakesDeviceMemory {
     }
 
     /// Counts a message, and says whether it is in device memory.
-    fn counts_on_device(&self, address: u64) -> bool {
+    fn counts_on_device(&self, address: u64, tag: Tag) -> bool {
         let on_device = is_on_device(address);
         let count = if on_device { &self.moved.on_device } else { &self.moved.on_host };
         count.fetch_add(1, Ordering::Relaxed);
+        let forwarded = u64::from(on_device && tag == Tag::Forwarded);
+        self.moved.forwarded_on_device.fetch_add(forwarded, Ordering::Relaxed);
         on_device
     }
 
@@ -119,7 +123,7 @@ unsafe impl Communicator for TakesDeviceMemory {
     }
     unsafe fn start_send(&self, bytes: *const [u8], peer: usize, tag: Tag) -> Result<Request> {
         let address = bytes.cast::<u8>().expose_provenance() as u64;
-        if !self.counts_on_device(address) {
+        if !self.counts_on_device(address, tag) {
             // SAFETY: promised by the caller.
             return unsafe { self.inner().start_send(bytes, peer, tag) };
         }
@@ -136,7 +140,7 @@ unsafe impl Communicator for TakesDeviceMemory {
     }
     unsafe fn start_receive(&self, bytes: *mut [u8], peer: usize, tag: Tag) -> Result<Request> {
         let address = bytes.cast::<u8>().expose_provenance() as u64;
-        if !self.counts_on_device(address) {
+        if !self.counts_on_device(address, tag) {
             // SAFETY: promised by the caller.
             return unsafe { self.inner().start_receive(bytes, peer, tag) };
         }

@@ -400,9 +400,10 @@ fn messages_in_device_memory() {
     for (name, batteries) in products {
         let moved = Arc::<Moved>::default();
         batteries(&Messages::OnDevice(moved.clone()));
-        let [on_device, on_host] =
-            [&moved.on_device, &moved.on_host].map(|n| n.load(Ordering::Relaxed));
+        let counts = [&moved.on_device, &moved.forwarded_on_device, &moved.on_host];
+        let [on_device, forwarded, on_host] = counts.map(|n| n.load(Ordering::Relaxed));
         assert!(on_device > 0, "{name} sends nothing from device memory");
+        assert!(forwarded > 0, "{name} forwards nothing from device memory");
         // Descriptions at least, when plans are made.
         assert!(on_host > 0, "{name} sends nothing from memory of the host");
     }

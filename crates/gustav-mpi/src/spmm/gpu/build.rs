@@ -62,8 +62,7 @@ pub(super) fn build<T: DistScalar, I: Index, O: Index>(
     let Messages { exchange, incoming, partial, products, .. } = messages;
     let partial_rows = partial.finish(incoming.len()).with_lists(&list)?;
     counted.add_messages(&exchange, rank, hosts);
-    // Rows that are forwarded are copied from one message to another on the host.
-    let messages = GpuMessages::new(ranks, device, exchange, None, !forwards.is_empty())?;
+    let messages = GpuMessages::new(ranks, device, exchange, forwards, None)?;
 
     let partial = peers.iter().filter_map(|p| p.received.as_ref()?.rows.as_ref());
     let partial = partial.map(|(_, rows)| rows.data().bytes()).sum::<usize>();
@@ -90,7 +89,6 @@ pub(super) fn build<T: DistScalar, I: Index, O: Index>(
         messages,
         incoming,
         relays,
-        forwards,
         partial_rows,
         products: Waiting::new(products.into_iter()),
         explanation,

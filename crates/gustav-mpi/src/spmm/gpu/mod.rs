@@ -12,7 +12,7 @@ use gustav_cuda::{DeviceBuffer, DeviceDense, DeviceValues, RowList};
 use super::build::Builder;
 use super::partial_rows::PartialRows;
 use super::{Contents, Described, ReceivedValues, rows_of_b, rows_of_c};
-use crate::fetch::{Forwards, Section};
+use crate::fetch::Section;
 use crate::gpu::{BACKEND, Gpu, GpuMessages, check_dense, check_device};
 use crate::local::{DistScalar, is_widened};
 use crate::waiting::Waiting;
@@ -37,7 +37,6 @@ pub struct GpuSpmmPlan<T: DistScalar> {
     incoming: Vec<Contents>,
     products: Waiting,
     relays: Vec<Send<T>>,
-    forwards: Forwards,
     partial_rows: PartialRows<RowList<T>>,
     explanation: Explanation,
 }

@@ -30,7 +30,6 @@ impl<T: DistScalar> GpuSpmmPlan<T> {
         (alpha, beta): (T::Accum, T::Accum),
     ) -> Result<()> {
         let (columns, one) = (self.problem.columns, self.problem.semiring.one());
-        self.forwards.begin();
         self.products.begin();
         self.partial_rows.begin();
         let partial_rows = &mut self.partial_rows;
@@ -56,9 +55,7 @@ impl<T: DistScalar> GpuSpmmPlan<T> {
             let number = run.transport.next_message()?;
             let contents = self.incoming[number];
             match contents {
-                Contents::ToRelay => {
-                    run.transport.forward(&mut self.forwards, number)?;
-                }
+                Contents::ToRelay => run.transport.forward(number)?,
                 Contents::ToReduce => run.send_partial_rows(Event::Arrived(number))?,
                 Contents::Operands(peer) => run.serve(&mut self.peers, peer, true)?,
                 Contents::Partial(_) | Contents::Forwarded => {}
