@@ -47,8 +47,8 @@ pub struct OnGpu<T: DistScalar> {
 }
 
 enum GpuPlan<T: DistScalar> {
-    Alone(GpuSpmmPlan<T>),
-    Team(GpuReplicatedSpmmPlan<T>),
+    Alone(Box<GpuSpmmPlan<T>>),
+    Team(Box<GpuReplicatedSpmmPlan<T>>),
 }
 
 struct Operands<T> {
@@ -79,11 +79,11 @@ impl<T: DistScalar> Engine<T> {
                 Engine::Team(Box::new(ReplicatedSpmmPlan::new(pattern, problem, device)?))
             }
             Location::Gpu(gpu) => {
-                on_gpu(GpuPlan::Alone(GpuSpmmPlan::new(pattern, problem, gpu)?), gpu)
+                on_gpu(GpuPlan::Alone(Box::new(GpuSpmmPlan::new(pattern, problem, gpu)?)), gpu)
             }
             Location::GpuTeam(device) => {
                 let plan = GpuReplicatedSpmmPlan::new(pattern, problem, device)?;
-                on_gpu(GpuPlan::Team(plan), device.device())
+                on_gpu(GpuPlan::Team(Box::new(plan)), device.device())
             }
         })
     }
@@ -162,10 +162,10 @@ impl<T: DistScalar> Engine<T> {
             Engine::Gpu(on) => {
                 let Operands { values, b, c, .. } =
                     on.operands.as_mut().ok_or_else(not_uploaded)?;
-                Ok(match &mut on.plan {
-                    GpuPlan::Alone(plan) => plan.execute(&*values, b, c, scale)?,
-                    GpuPlan::Team(plan) => plan.execute(&*values, b, c, scale)?,
-                })
+                match &mut on.plan {
+                    GpuPlan::Alone(plan) => Ok(plan.execute(&*values, b, c, scale)?),
+                    GpuPlan::Team(plan) => Ok(plan.execute(&*values, b, c, scale)?),
+                }
             }
         }
     }

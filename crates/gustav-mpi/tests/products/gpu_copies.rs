@@ -11,6 +11,7 @@ use gustav_testkit::battery::{Settings, SpmmCase, check_spmm_over};
 use crate::cases::rows::{Rows, pattern_of};
 use crate::cases::spread::{Spread, Spreads};
 use crate::common::{Counting, all_ok, in_process, on_ranks};
+use crate::copies::{full, on_cpu, scaled_by_two, small_integers};
 use crate::gpu;
 use crate::on_gpu::{self, Messages, device};
 
@@ -85,34 +86,7 @@ fn semirings_of_teams_on_a_shared_gpu() {
     }
 }
 
-/// A matrix without zeros, of small integers: sums are exact.
-fn full(rows: usize) -> Csr<f32> {
-    let offsets = (0..=rows as u32).map(|r| r * rows as u32).collect::<Vec<_>>();
-    let indices = (0..rows).flat_map(|_| 0..rows as u32).collect::<Vec<_>>();
-    let values: Vec<f32> = (0..rows * rows).map(|k| (k % 7) as f32 - 3.0).collect();
-    Csr::new(rows, rows, offsets, indices, values).expect("a matrix")
-}
-
-fn small_integers(rows: usize, n: usize) -> Dense<f32> {
-    Dense::from_fn(rows, n, Layout::RowMajor, |i, j| ((i * 3 + j) % 5) as f32).expect("a matrix")
-}
-
-/// The number of copies that this rank's plan has, and its rows of C, which it computes on its CPU.
-fn on_cpu(
-    ranks: &Ranks,
-    device: &Replicated,
-    (a, b, even): (&Csr<f32>, &Dense<f32>, &Partition),
-    (semiring, scale): (Semiring, Scale<f32>),
-) -> Result<(Copies, Vec<f32>)> {
-    let (pattern, values) = pattern_of(ranks, &a.view(), (even, even))?;
-    let request = pattern.spmm(b.ncols()).semiring(semiring);
-    let mut plan: ReplicatedSpmmPlan<f32> = request.plan(device)?;
-    let mut c = Rows::of(&b.view(), even, ranks.rank());
-    plan.execute(&values, Rows::of(&b.view(), even, ranks.rank()).view(), c.view_mut(), scale)?;
-    Ok((plan.explain().copies.clone().expect("a choice"), c.data))
-}
-
-/// The same on the GPU; what it sends is what it counted.
+/// As `on_cpu`, on the GPU; what a rank sends is what it counted.
 fn on_shared_gpu(
     ranks: Ranks,
     device: &Replicated<Gpu>,
@@ -191,6 +165,15 @@ fn long_messages_and_negative_factors_of_teams_on_a_gpu() {
             assert!(found == expected, "{semiring}, mixed: {mixed}");
         }
     }
+}
+
+/// Where there is nothing to multiply, C is scaled.
+#[test]
+#[ignore = "needs a CUDA device"]
+fn teams_without_nonzeros_or_columns_on_a_gpu() {
+    scaled_by_two(|ranks, operands, how| {
+        on_shared_gpu(ranks, &Replicated::new(Gpu::new(device()?), 2), operands, how)
+    });
 }
 
 /// Wrong arguments of one rank are an error on every rank, on a CPU as well, and the next execution is right.
