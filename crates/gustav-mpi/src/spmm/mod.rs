@@ -327,8 +327,8 @@ impl<T: DistScalar> SpmmPlan<T> {
         self.execute_locked(Ok(values.into()), b.into(), c.into(), scale.into())
     }
 
-    /// The same, where the caller keeps other threads of this rank from communicating; with an error in place of values it is
-    /// one of all ranks.
+    /// The same, where the caller keeps other threads of this rank from communicating; with an error in place of values
+    /// it is one of all ranks.
     fn execute_locked(
         &mut self,
         values: Result<Values<'_, T>>,

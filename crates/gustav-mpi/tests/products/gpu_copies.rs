@@ -22,8 +22,8 @@ fn replicated<D>(device: D, copies: Option<usize>) -> Replicated<D> {
     }
 }
 
-/// The product of `case` over ranks in teams of `copies`, else of an automatic number, of which with `mixed` every second
-/// one computes on its CPU; that of Aᵀ by ranks alone.
+/// The product of `case` over ranks in teams of `copies`, else of an automatic number, of which with `mixed` every
+/// second one computes on its CPU; that of Aᵀ by ranks alone.
 fn multiply<T: DistScalar, I: Index, O: Index>(
     case: SpmmCase<'_, T, I, O>,
     semiring: Semiring,

@@ -55,7 +55,8 @@ pub struct Local<T: DistScalar> {
 }
 
 impl<T: DistScalar> Local<T> {
-    /// The product by `execute`, given values, B, C and factors on the GPU, twice: the second finds what the first left.
+    /// The product by `execute`, given values, B, C and factors on the GPU, twice: the second finds what the first
+    /// left.
     pub fn on_gpu(
         &mut self,
         mut execute: impl FnMut(

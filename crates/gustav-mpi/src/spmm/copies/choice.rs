@@ -54,8 +54,9 @@ impl Display for Copies {
     }
 }
 
-/// Bytes that a plan may take on this rank: `memory`, else what the host has available, divided by its ranks, and of a rank
-/// with a GPU no more than this has free, divided by the ranks that share it: a plan is made in memory of the host. Collective.
+/// Bytes that a plan may take on this rank: `memory`, else what the host has available, divided by its ranks, and of a
+/// rank with a GPU no more than this has free, divided by the ranks that share it: a plan is made in memory of the
+/// host. Collective.
 ///
 /// # Errors
 /// On every rank, those of a GPU, and as all calls of a [`Communicator`](crate::Communicator).
@@ -76,8 +77,8 @@ pub(super) fn available(
     Ok(memory.or_else(|| host.into_iter().chain(gpu).min()).unwrap_or(u64::MAX))
 }
 
-/// Chooses the number of copies for `problem`: of the divisors of the number of ranks whose plans fit into the `available`
-/// bytes of every rank, the one that sends the fewest bytes; the smallest of several. Collective.
+/// Chooses the number of copies for `problem`: of the divisors of the number of ranks whose plans fit into the
+/// `available` bytes of every rank, the one that sends the fewest bytes; the smallest of several. Collective.
 ///
 /// # Errors
 /// On every rank, as [`blocks::count`], and as all calls of a [`Communicator`](crate::Communicator).

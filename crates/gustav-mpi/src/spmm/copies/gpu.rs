@@ -15,7 +15,8 @@ use crate::{DistPattern, Explanation, MessageMemory};
 /// A plan for sparse × dense products by teams of ranks, of which this one computes on a GPU, made by
 /// `pattern.spmm(columns).plan(&replicated)`.
 ///
-/// What ranks do and send is as of a [`ReplicatedSpmmPlan`](crate::ReplicatedSpmmPlan), of which other ranks may have one.
+/// What ranks do and send is as of a [`ReplicatedSpmmPlan`](crate::ReplicatedSpmmPlan), of which other ranks may have
+/// one.
 pub struct GpuReplicatedSpmmPlan<T: DistScalar> {
     method: Method<GpuSpmmPlan<T>, TeamPlan<T>>,
     explanation: Explanation,
@@ -70,7 +71,8 @@ impl<T: DistScalar> GpuReplicatedSpmmPlan<T> {
         &self.explanation
     }
 
-    /// As [`GpuSpmmPlan::execute`]; in teams of several ranks α is applied to finished sums, so that max-times takes any.
+    /// As [`GpuSpmmPlan::execute`]; in teams of several ranks α is applied to finished sums, so that max-times takes
+    /// any.
     ///
     /// # Errors
     /// As there.

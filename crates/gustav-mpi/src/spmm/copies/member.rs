@@ -116,9 +116,9 @@ impl<'p, I: Index, O: Index> Team<'p, I, O> {
         Ok(Team { pattern, problem, part, problem_of_part, own, members })
     }
 
-    /// The plan that `build` makes around that of the part, which explains itself as `explanation`, and of which this rank
-    /// computes on a GPU if `on_gpu`; and what the whole says of itself. `build` gives the bytes as well that its plan holds
-    /// besides that of the part. Collective.
+    /// The plan that `build` makes around that of the part, which explains itself as `explanation`, and of which this
+    /// rank computes on a GPU if `on_gpu`; and what the whole says of itself. `build` gives the bytes as well that its
+    /// plan holds besides that of the part. Collective.
     ///
     /// # Errors
     /// Those of `build`, on every rank, and [`Error::OutOfMemory`].

@@ -15,12 +15,12 @@ pub use choice::{Copies, CopiesCandidate};
 pub use cpu::ReplicatedSpmmPlan;
 pub use gpu::GpuReplicatedSpmmPlan;
 
-/// Where a rank computes that is one of a team of consecutive ranks, a [`Device`] or a [`Gpu`](crate::Gpu), after the 1.5D
-/// algorithms (Koanantakool et al. 2016): every nonzero whose column another team has is multiplied by that member of the
-/// team that receives all rows of B from the team of the column, so that a row of B is sent to each team once. For that,
-/// values of A are sent to the member in every execution and partial rows of C are sent back, between ranks that may share a
-/// host; and a rank has memory for the rows of C of its team in which it multiplies. Of the ranks of a program, some may be
-/// on GPUs and others on CPUs.
+/// Where a rank computes that is one of a team of consecutive ranks, a [`Device`] or a [`Gpu`](crate::Gpu), after the
+/// 1.5D algorithms (Koanantakool et al. 2016): every nonzero whose column another team has is multiplied by that member
+/// of the team that receives all rows of B from the team of the column, so that a row of B is sent to each team once.
+/// For that, values of A are sent to the member in every execution and partial rows of C are sent back, between ranks
+/// that may share a host; and a rank has memory for the rows of C of its team in which it multiplies. Of the ranks of a
+/// program, some may be on GPUs and others on CPUs.
 #[derive(Clone, Debug)]
 pub struct Replicated<D = Device> {
     device: D,
@@ -48,8 +48,8 @@ impl<D> Replicated<D> {
     }
 
     /// Sets the bytes that a plan with copies may take on this rank, while it is made too, if their number is chosen
-    /// automatically; else it is the memory that this rank's host has available, divided by the ranks on it, or where that is
-    /// less what its GPU has free, divided by the ranks that share that. Ranks may differ in it.
+    /// automatically; else it is the memory that this rank's host has available, divided by the ranks on it, or where
+    /// that is less what its GPU has free, divided by the ranks that share that. Ranks may differ in it.
     #[must_use]
     pub fn memory(self, bytes: u64) -> Self {
         Replicated { memory: Some(bytes), ..self }
@@ -63,8 +63,8 @@ enum Method<S, M> {
     Team(Box<M>),
 }
 
-/// The number of copies of a plan for `problem` by ranks of which this one computes on `gpu`, if there is one, and has the
-/// `options` of all. Collective.
+/// The number of copies of a plan for `problem` by ranks of which this one computes on `gpu`, if there is one, and has
+/// the `options` of all. Collective.
 ///
 /// # Errors
 /// On every rank, for arguments that differ or that plans with copies do not take, and as [`choice::choose`].
@@ -95,7 +95,8 @@ fn choose<T: DistScalar, I: Index, O: Index, D>(
     choice::choose::<T, I, O>(pattern, problem, options.communication, available)
 }
 
-/// The plan with as many copies as were chosen, which `single` makes for one and `team` for more, and what it says of itself.
+/// The plan with as many copies as were chosen, which `single` makes for one and `team` for more, and what it says of
+/// itself.
 fn plan_by<S, M>(
     chosen: Copies,
     single: impl FnOnce() -> Result<(S, Explanation)>,
