@@ -118,6 +118,7 @@ impl Routed {
 }
 
 /// Messages of rows that this rank forwards to others of its host.
+#[derive(Default)]
 pub struct Forwards {
     messages: Vec<Forward>,
     waiting: Waiting,

@@ -50,6 +50,9 @@ pub use partition::Partition;
 pub use ranks::Ranks;
 pub use sddmm::{GpuSddmmCall, GpuSddmmPlan, SddmmPlan};
 pub use spgemm::{DistDeviceCsr, GpuSpgemmPlan, SpgemmPlan};
-pub use spmm::{Copies, CopiesCandidate, GpuSpmmPlan, Replicated, ReplicatedSpmmPlan, SpmmPlan};
+pub use spmm::{
+    Copies, CopiesCandidate, GpuReplicatedSpmmPlan, GpuSpmmPlan, Replicated, ReplicatedSpmmPlan,
+    SpmmPlan,
+};
 pub use spmv::SpmvPlan;
 pub use volume::{Communication, ProductShape, RankVolume, Traffic, Volume};

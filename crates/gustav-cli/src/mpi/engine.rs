@@ -1,10 +1,10 @@
-//! Products with a dense matrix or a vector, planned on a rank's CPU, alone or in a team, or on its GPU.
+//! Products with a dense matrix or a vector, planned on a rank's CPU or on its GPU, alone or in a team.
 
 use gustav::cuda::{CudaDevice, DeviceBuffer, DeviceDense};
 use gustav::{Dense, Index, Problem, Scale};
 use gustav_mpi::{
-    Device, DistCsr, DistPattern, DistScalar, Explanation, Gpu, GpuSpmmPlan, Replicated,
-    ReplicatedSpmmPlan, SpmmPlan,
+    Device, DistCsr, DistPattern, DistScalar, Explanation, Gpu, GpuReplicatedSpmmPlan, GpuSpmmPlan,
+    Replicated, ReplicatedSpmmPlan, SpmmPlan,
 };
 
 use crate::failure::{Failure, Result};
@@ -25,6 +25,8 @@ pub enum Location {
     Team(Replicated),
     /// On its GPU.
     Gpu(Gpu),
+    /// On its GPU, in a team of ranks.
+    GpuTeam(Replicated<Gpu>),
 }
 
 /// A plan, and on a GPU the operands there.
@@ -39,9 +41,14 @@ pub enum Engine<T: DistScalar> {
 
 /// A plan with the operands on its GPU.
 pub struct OnGpu<T: DistScalar> {
-    plan: GpuSpmmPlan<T>,
+    plan: GpuPlan<T>,
     device: CudaDevice,
     operands: Option<Operands<T>>,
+}
+
+enum GpuPlan<T: DistScalar> {
+    Alone(Box<GpuSpmmPlan<T>>),
+    Team(Box<GpuReplicatedSpmmPlan<T>>),
 }
 
 struct Operands<T> {
@@ -61,6 +68,9 @@ impl<T: DistScalar> Engine<T> {
         pattern: &DistPattern<I, O>,
         problem: &Problem,
     ) -> Result<Self> {
+        let on_gpu = |plan, gpu: &Gpu| {
+            Engine::Gpu(Box::new(OnGpu { plan, device: gpu.device().clone(), operands: None }))
+        };
         Ok(match location {
             Location::Cpu(device) => {
                 Engine::Cpu(Box::new(SpmmPlan::new(pattern, problem, device)?))
@@ -68,11 +78,13 @@ impl<T: DistScalar> Engine<T> {
             Location::Team(device) => {
                 Engine::Team(Box::new(ReplicatedSpmmPlan::new(pattern, problem, device)?))
             }
-            Location::Gpu(gpu) => Engine::Gpu(Box::new(OnGpu {
-                plan: GpuSpmmPlan::new(pattern, problem, gpu)?,
-                device: gpu.device().clone(),
-                operands: None,
-            })),
+            Location::Gpu(gpu) => {
+                on_gpu(GpuPlan::Alone(Box::new(GpuSpmmPlan::new(pattern, problem, gpu)?)), gpu)
+            }
+            Location::GpuTeam(device) => {
+                let plan = GpuReplicatedSpmmPlan::new(pattern, problem, device)?;
+                on_gpu(GpuPlan::Team(Box::new(plan)), device.device())
+            }
         })
     }
 
@@ -81,7 +93,10 @@ impl<T: DistScalar> Engine<T> {
         match self {
             Engine::Cpu(plan) => plan.explain(),
             Engine::Team(plan) => plan.explain(),
-            Engine::Gpu(on) => on.plan.explain(),
+            Engine::Gpu(on) => match &on.plan {
+                GpuPlan::Alone(plan) => plan.explain(),
+                GpuPlan::Team(plan) => plan.explain(),
+            },
         }
     }
 
@@ -147,7 +162,10 @@ impl<T: DistScalar> Engine<T> {
             Engine::Gpu(on) => {
                 let Operands { values, b, c, .. } =
                     on.operands.as_mut().ok_or_else(not_uploaded)?;
-                Ok(on.plan.execute(&*values, b, c, scale)?)
+                match &mut on.plan {
+                    GpuPlan::Alone(plan) => Ok(plan.execute(&*values, b, c, scale)?),
+                    GpuPlan::Team(plan) => Ok(plan.execute(&*values, b, c, scale)?),
+                }
             }
         }
     }

@@ -5,7 +5,7 @@ use std::fmt::Debug;
 
 use gustav::cuda::CudaDevice;
 use gustav::{Chooser, Error, Layout, Scalar};
-use gustav_mpi::{Device, DistDense, Gpu, Options, Partition, Ranks, Replicated};
+use gustav_mpi::{Device, DistDense, Gpu, Options, Partition, Ranks};
 
 use super::engine::{Location, Place};
 use super::{Copies, Ranked};
@@ -139,16 +139,13 @@ impl Job {
     /// For options that products over ranks do not have.
     pub fn location(&self, choice: &Choice, ranked: Ranked) -> Result<(Location, usize)> {
         let (place, threads) = self.place(choice, ranked)?;
-        let location = match (place, ranked.copies) {
-            // One copy is what there is without teams.
-            (Place::Cpu(device), Some(Copies::Number(copies))) if copies != 1 => {
-                Location::Team(Replicated::new(device, copies))
-            }
-            (Place::Cpu(device), Some(Copies::Automatic)) => {
-                Location::Team(Replicated::automatic(device))
-            }
-            (Place::Cpu(device), None | Some(Copies::Number(_))) => Location::Cpu(device),
-            (Place::Gpu(gpu), _) => Location::Gpu(gpu),
+        // One copy is what there is without teams.
+        let copies = ranked.copies.filter(|copies| *copies != Copies::Number(1));
+        let location = match (place, copies) {
+            (Place::Cpu(device), None) => Location::Cpu(device),
+            (Place::Cpu(device), Some(copies)) => Location::Team(copies.of(device)),
+            (Place::Gpu(gpu), None) => Location::Gpu(gpu),
+            (Place::Gpu(gpu), Some(copies)) => Location::GpuTeam(copies.of(gpu)),
         };
         Ok((location, threads))
     }
@@ -179,7 +176,6 @@ impl Job {
                 ("algorithm", !matches!(choice.algorithm, AlgorithmArg::Auto)),
                 ("choose", choice.choose.is_some()),
                 ("threads", choice.threads.is_some()),
-                ("copies", ranked.copies.is_some()),
             ];
             if let Some((option, _)) = given.iter().find(|(_, given)| *given) {
                 return Err(Failure::Request(format!(

@@ -17,7 +17,7 @@ use std::str::FromStr;
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use gustav::Order;
-use gustav_mpi::Communication;
+use gustav_mpi::{Communication, Replicated};
 
 use crate::failure::Failure;
 
@@ -53,7 +53,7 @@ pub struct Ranked {
     /// What ranks send each other, with --mpi (spmm, spmv; whatever needs the fewest bytes unless given)
     #[arg(long, value_name = "WHAT", requires = "over-ranks", value_parser = communications())]
     pub communication: Option<Communication>,
-    /// Multiply in teams of so many ranks, to each of which a row of B is sent once, with --mpi on CPUs (spmm, spmv): a
+    /// Multiply in teams of so many ranks, to each of which a row of B is sent once, with --mpi (spmm, spmv): a
     /// divisor of the number of ranks, or auto for the one that sends the fewest bytes and fits into memory, which takes
     /// counting them for every divisor (1 unless given)
     #[arg(long, value_name = "C", requires = "mpi")]
@@ -119,6 +119,16 @@ pub enum Copies {
     Automatic,
     /// This one.
     Number(usize),
+}
+
+impl Copies {
+    /// What computes on `device` with so many.
+    fn of<D>(self, device: D) -> Replicated<D> {
+        match self {
+            Copies::Automatic => Replicated::automatic(device),
+            Copies::Number(copies) => Replicated::new(device, copies),
+        }
+    }
 }
 
 impl FromStr for Copies {

@@ -134,6 +134,7 @@ fn a_missing_gpu_is_one_line() {
     let folder = Folder::new();
     for line in [
         "spmm gen:rmat:8,6 --columns 9",
+        "spmm gen:rmat:8,6 --columns 9 --copies 2",
         "sddmm gen:rmat:8,6 --depth 9",
         "spgemm gen:rmat:8,6",
         "plan gen:rmat:8,6 --columns 9 --operation sddmm",

@@ -165,6 +165,16 @@ impl Device {
         self.inner.context.mem_get_info().during("asking for free memory")
     }
 
+    /// A number of the GPU, or of the part of one that the device is: the same in every process that uses it, and of no
+    /// other.
+    ///
+    /// # Errors
+    /// [`Error::Device`].
+    pub fn uuid(&self) -> Result<u128> {
+        let uuid = self.inner.context.uuid().during("asking for the number of the device")?;
+        Ok(u128::from_ne_bytes(uuid.bytes.map(|byte| byte as u8)))
+    }
+
     pub(crate) fn context(&self) -> &Arc<CudaContext> {
         &self.inner.context
     }

@@ -1,6 +1,6 @@
 //! Some rows of dense matrices on a device, packed one after another and added to them.
 
-use gustav_core::{DType, Error, Layout, Result, Scalar, Semiring, validate};
+use gustav_core::{DType, Error, Layout, Result, Scalar, Scale, Semiring, validate};
 
 use super::DeviceDense;
 use crate::device::order::Uses;
@@ -33,16 +33,18 @@ parameter_block! {
         /// Distance between neighbouring columns.
         column_step: u64,
         alpha: u64,
+        beta: u64,
     }
 }
 
-/// Numbers of rows on a device, with which rows of dense matrices are packed, or added to.
+/// Numbers of rows on a device, with which rows of dense matrices are packed, added to, or stored.
 pub struct RowList<T: Scalar> {
     rows: DeviceBuffer<u32>,
     /// More than every number.
     bound: usize,
     pack: Kernel<Arguments>,
     add: Kernel<Arguments>,
+    store: Kernel<Arguments>,
     most: u64,
     semiring: Semiring,
     value: std::marker::PhantomData<T>,
@@ -81,6 +83,7 @@ impl<T: Scalar> RowList<T> {
             bound: rows.iter().max().map_or(0, |last| *last as usize + 1),
             pack: module.kernel(c"pack")?,
             add: module.kernel(c"add")?,
+            store: module.kernel(c"store")?,
             most: most.max(1) as u64,
             semiring,
             value: std::marker::PhantomData,
@@ -148,7 +151,7 @@ impl<T: Scalar> RowList<T> {
         uses.write(to)?;
         let packed = to.address() + (first * size_of::<T>()) as u64;
         // SAFETY: every row is one of the matrix, and there is memory for all of them.
-        unsafe { self.launch(&self.pack, &steps, packed, 0, stream) }
+        unsafe { self.launch(&self.pack, &steps, packed, (0, 0), stream) }
     }
 
     /// Queues `to[rows[k]] = to[rows[k]] ⊕ scale(α, row k of from)`; no row of the list repeats.
@@ -162,15 +165,41 @@ impl<T: Scalar> RowList<T> {
         alpha: Option<T::Accum>,
         stream: &Stream,
     ) -> Result<()> {
+        let one = self.semiring.one();
+        self.scatter(&self.add, from, to, (alpha.unwrap_or(one), one), stream)
+    }
+
+    /// Queues `to[rows[k]] = scale(α, row k of from) ⊕ scale(β, to[rows[k]])`, where `to` is not read if β is the
+    /// semiring's zero; no row of the list repeats.
+    ///
+    /// # Errors
+    /// As [`RowList::pack`].
+    pub fn store(
+        &self,
+        from: &DeviceBuffer<T>,
+        to: &mut DeviceDense<T>,
+        scale: Scale<T::Accum>,
+        stream: &Stream,
+    ) -> Result<()> {
+        self.scatter(&self.store, from, to, scale.over(self.semiring), stream)
+    }
+
+    fn scatter(
+        &self,
+        kernel: &Kernel<Arguments>,
+        from: &DeviceBuffer<T>,
+        to: &mut DeviceDense<T>,
+        (alpha, beta): (T::Accum, T::Accum),
+        stream: &Stream,
+    ) -> Result<()> {
         self.check(to.nrows(), to.data(), from)?;
         let steps = Steps::of(to);
         self.check_room(0, self.len().saturating_mul(steps.columns), from)?;
         let mut uses = Uses::on(stream);
         uses.read(from)?;
         uses.write(&to.data_mut())?;
-        let alpha = bits(alpha.unwrap_or_else(|| self.semiring.one()));
         // SAFETY: every row is one of the matrix, and as many are packed.
-        unsafe { self.launch(&self.add, &steps, from.address(), alpha, stream) }
+        unsafe { self.launch(kernel, &steps, from.address(), (bits(alpha), bits(beta)), stream) }
     }
 
     /// # Safety
@@ -180,7 +209,7 @@ impl<T: Scalar> RowList<T> {
         kernel: &Kernel<Arguments>,
         steps: &Steps,
         packed: u64,
-        alpha: u64,
+        (alpha, beta): (u64, u64),
         stream: &Stream,
     ) -> Result<()> {
         let arguments = Arguments {
@@ -192,6 +221,7 @@ impl<T: Scalar> RowList<T> {
             row_step: steps.row as u64,
             column_step: steps.column as u64,
             alpha,
+            beta,
         };
         Uses::on(stream).read(&self.rows)?;
         let grid = (arguments.count.div_ceil(u64::from(BLOCK)).min(self.most), 1);

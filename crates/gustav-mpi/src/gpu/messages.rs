@@ -3,8 +3,8 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
-use gustav_core::Result;
-use gustav_cuda::{Device, Event, Stream};
+use gustav_core::{Error, Result};
+use gustav_cuda::{Device, DeviceBuffer, Event, Stream};
 
 use super::forwarding::Forwarding;
 use super::{Joined, Staging};
@@ -82,16 +82,35 @@ impl<T: DistScalar> GpuMessages<T> {
         })
     }
 
-    /// `result` of an execution, once no rank waits for this one, if no rank failed. Collective.
+    /// The array that messages are joined in.
     ///
     /// # Errors
-    /// That of `result`, [`Error::OtherRank`](gustav_core::Error::OtherRank), and as all calls of a [`Communicator`].
-    pub fn conclude<R>(&mut self, result: Result<R>) -> Result<R> {
+    /// [`Error::Device`] where there is none.
+    pub fn joined(&self) -> Result<&DeviceBuffer<T>> {
+        self.staging.joined.as_ref().ok_or_else(|| Error::Device {
+            action: "reading what messages brought",
+            reason: "each is in memory of its own".into(),
+        })
+    }
+
+    /// `result` of an execution, once no rank waits for this one.
+    ///
+    /// # Errors
+    /// That of `result`, and as all calls of a [`Communicator`].
+    pub fn complete<R>(&mut self, result: Result<R>) -> Result<R> {
         if result.is_err() {
             // Nothing is sent while the GPU still writes it. A GPU that fails here as well writes nothing any more.
             let _ = self.copies.synchronize().and(self.device.stream().synchronize());
         }
-        let result = self.exchange.complete(self.ranks.communicator(), result);
+        self.exchange.complete(self.ranks.communicator(), result)
+    }
+
+    /// The same, if no rank failed. Collective.
+    ///
+    /// # Errors
+    /// As there, and [`Error::OtherRank`].
+    pub fn conclude<R>(&mut self, result: Result<R>) -> Result<R> {
+        let result = self.complete(result);
         self.ranks.together(result)
     }
 }

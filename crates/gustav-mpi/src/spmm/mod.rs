@@ -27,7 +27,7 @@ use crate::volume::oblivious;
 use crate::waiting::Waiting;
 use crate::{Device, DistPattern, Explanation, ProductShape, Ranks};
 use build::Builder;
-pub use copies::{Copies, CopiesCandidate, Replicated, ReplicatedSpmmPlan};
+pub use copies::{Copies, CopiesCandidate, GpuReplicatedSpmmPlan, Replicated, ReplicatedSpmmPlan};
 pub use gpu::GpuSpmmPlan;
 use partial_rows::PartialRows;
 use rows::WholeRows;
@@ -340,20 +340,21 @@ impl<T: DistScalar> SpmmPlan<T> {
     ) -> Result<()> {
         let ranks = self.ranks.clone();
         let _lock = ranks.lock();
-        self.execute_locked(values.into(), b.into(), c.into(), scale.into())
+        self.execute_locked(Ok(values.into()), b.into(), c.into(), scale.into())
     }
 
-    /// The same, where the caller keeps other threads of this rank from communicating.
+    /// The same, where the caller keeps other threads of this rank from communicating; with an error in place of values
+    /// it is one of all ranks.
     fn execute_locked(
         &mut self,
-        values: Values<'_, T>,
+        values: Result<Values<'_, T>>,
         b: DenseView<'_, T>,
         mut c: DenseViewMut<'_, T>,
         scale: Scale<T::Accum>,
     ) -> Result<()> {
         let ranks = self.ranks.clone();
         let factors = scale.over(self.problem.semiring);
-        let ready = self.prepare(values, &b, &mut c, factors.0);
+        let ready = values.and_then(|values| self.prepare(values, &b, &mut c, factors.0));
         let (key, arguments) = call(&self.problem, self.number, factors);
         let (values, b, mut c) = ranks.agree(&key, arguments, ready)?;
         self.multiply_agreed(values, &b, &mut c, factors)

@@ -377,9 +377,10 @@ impl Counted {
     /// Adds the messages of `exchange`, which `rank` sends and receives.
     pub fn add_messages(&mut self, exchange: &Exchange, rank: usize, hosts: &Hosts) {
         let Traffic { sent_bytes, received_bytes, sent_messages } = exchange.traffic(|_| true);
-        (self.sent_bytes, self.sent_messages) = (sent_bytes, sent_messages);
-        self.received_bytes = received_bytes;
-        self.network = exchange.traffic(|peer| hosts.differ(rank, peer));
+        self.sent_bytes += sent_bytes;
+        self.sent_messages += sent_messages;
+        self.received_bytes += received_bytes;
+        self.network.add(&exchange.traffic(|peer| hosts.differ(rank, peer)));
     }
 }
 

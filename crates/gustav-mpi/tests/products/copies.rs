@@ -5,8 +5,10 @@ use std::sync::{Arc, Mutex, OnceLock, mpsc};
 use std::thread::ThreadId;
 use std::time::Duration;
 
-use gustav_core::{Csr, Dense, Error, Layout, Result, Semiring};
-use gustav_mpi::{Communication, Partition, Ranks, Replicated, ReplicatedSpmmPlan, SpmmPlan};
+use gustav_core::{Csr, Dense, Error, Layout, Result, Scale, Semiring};
+use gustav_mpi::{
+    Communication, Copies, Partition, Ranks, Replicated, ReplicatedSpmmPlan, SpmmPlan,
+};
 
 use crate::cases::copies;
 use crate::cases::rows::{Rows, pattern_of};
@@ -62,16 +64,68 @@ fn copies_save_rows_of_b() {
     assert!(two < one, "{two} bytes with two copies, {one} with one");
 }
 
+/// A matrix without zeros, of small integers: sums are exact.
+pub fn full(rows: usize) -> Csr<f32> {
+    let offsets = (0..=rows as u32).map(|r| r * rows as u32).collect::<Vec<_>>();
+    let indices = (0..rows).flat_map(|_| 0..rows as u32).collect::<Vec<_>>();
+    let values: Vec<f32> = (0..rows * rows).map(|k| (k % 7) as f32 - 3.0).collect();
+    Csr::new(rows, rows, offsets, indices, values).expect("a matrix")
+}
+
+pub fn small_integers(rows: usize, n: usize) -> Dense<f32> {
+    Dense::from_fn(rows, n, Layout::RowMajor, |i, j| ((i * 3 + j) % 5) as f32).expect("a matrix")
+}
+
+/// The number of copies that this rank's plan has, and its rows of C, which it computes on its CPU.
+pub fn on_cpu(
+    ranks: &Ranks,
+    device: &Replicated,
+    (a, b, even): (&Csr<f32>, &Dense<f32>, &Partition),
+    (semiring, scale): (Semiring, Scale<f32>),
+) -> Result<(Copies, Vec<f32>)> {
+    let (pattern, values) = pattern_of(ranks, &a.view(), (even, even))?;
+    let request = pattern.spmm(b.ncols()).semiring(semiring);
+    let mut plan: ReplicatedSpmmPlan<f32> = request.plan(device)?;
+    let mut c = Rows::of(&b.view(), even, ranks.rank());
+    plan.execute(&values, Rows::of(&b.view(), even, ranks.rank()).view(), c.view_mut(), scale)?;
+    Ok((plan.explain().copies.clone().expect("a choice"), c.data))
+}
+
+/// Checks that `execute`, by a rank of a team, scales C where there is nothing to multiply.
+pub fn scaled_by_two(
+    execute: impl Fn(
+        Ranks,
+        (&Csr<f32>, &Dense<f32>, &Partition),
+        (Semiring, Scale<f32>),
+    ) -> Result<(Copies, Vec<f32>)>
+    + Sync,
+) {
+    let (rows, ranks) = (8, 4);
+    let (full, even) = (full(rows), Partition::even(rows, ranks));
+    let empty = Csr::new(rows, rows, vec![0; rows + 1], Vec::new(), Vec::new()).expect("a matrix");
+    let how = (Semiring::PlusTimes, Scale::new().beta(2.0));
+    for (a, n) in [(&empty, 2), (&full, 0), (&empty, 0)] {
+        let b = small_integers(rows, n);
+        let found = all_ok(on_ranks(Ranks::in_process(ranks), |ranks| {
+            execute(ranks, (a, &b, &even), how).map(|(_, c)| c)
+        }));
+        let expected: Vec<f32> = b.data().iter().map(|b| 2.0 * b).collect();
+        assert_eq!(found.expect("plans").concat(), expected);
+    }
+}
+
+#[test]
+fn teams_without_nonzeros_or_columns() {
+    scaled_by_two(|ranks, operands, how| {
+        on_cpu(&ranks, &Replicated::new(gustav_mpi::Device::default(), 2), operands, how)
+    });
+}
+
 /// All rows need all of B: copies of it save bytes until partial rows of C cost more, where there is memory for them.
 #[test]
 fn copies_are_chosen_by_bytes_and_memory() {
     let (rows, n, ranks) = (64_usize, 256_usize, 4);
-    let offsets = (0..=rows as u32).map(|r| r * rows as u32).collect::<Vec<_>>();
-    let indices = (0..rows).flat_map(|_| 0..rows as u32).collect::<Vec<_>>();
-    let values: Vec<f32> = (0..rows * rows).map(|k| (k % 7) as f32 - 3.0).collect();
-    let a = Csr::<f32>::new(rows, rows, offsets, indices, values).unwrap();
-    let b = Dense::from_fn(rows, n, Layout::RowMajor, |i, j| ((i * 3 + j) % 5) as f32).unwrap();
-    let even = Partition::even(rows, ranks);
+    let (a, b, even) = (full(rows), small_integers(rows, n), Partition::even(rows, ranks));
     // A rank's sums alone need more than 10,000 bytes; that one rank lacks them decides for all.
     for (limit, expected) in [(None, 2), (Some(10_000), 1)] {
         let chosen = all_ok(on_ranks(Ranks::in_process(ranks), |ranks| {

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use gustav_core::{Csr, Dense, Error, Index, Layout, Result, Scalar, Scale, Semiring, f16};
-use gustav_cuda::{Device, DeviceBuffer, DeviceDense};
+use gustav_core::{Csr, Dense, Error, Index, Layout, Result, Scale, Semiring, f16};
+use gustav_cuda::{DeviceBuffer, DeviceDense};
 use gustav_mpi::{
     Communication, DistPattern, DistScalar, Gpu, GpuSddmmCall, GpuSddmmPlan, GpuSpgemmPlan,
-    GpuSpmmPlan, Partition, Ranks, SddmmCall, SddmmPlan, SpgemmPlan, SpmmPlan,
+    GpuSpmmPlan, Partition, SddmmCall, SddmmPlan, SpgemmPlan, SpmmPlan,
 };
 use gustav_testkit::battery::{
     SddmmCase, Settings, SpgemmCase, SpmmCase, SpmvCase, check_sddmm, check_spgemm_over,
@@ -15,101 +15,29 @@ use gustav_testkit::battery::{
 };
 
 use crate::cases::rows::{Rows, joined, pattern_of, rows_of};
-use crate::cases::spread::{Spread, Spreads};
-use crate::common::{RANKS, all_ok, in_process, on_ranks};
-use crate::device_memory::{Moved, taking_device_memory};
-
-/// The first GPU.
-fn device() -> Result<Device> {
-    Device::cuda(0)
-}
-
-/// Writes `found` to a rank's rows.
-fn store<T: Scalar>(rows: &mut Rows<T>, found: &Dense<T>) {
-    let (found, mut to) = (found.view(), rows.view_mut());
-    for i in 0..found.nrows() {
-        (0..found.ncols()).for_each(|j| to.set(i, j, found.get(i, j)));
-    }
-}
-
-/// Where messages of ranks with GPUs are when they are sent.
-enum Messages {
-    /// In page-locked memory: the communicator takes no other.
-    OnHost,
-    /// In device memory, where that is possible.
-    OnDevice(Arc<Moved>),
-}
-
-impl Messages {
-    /// The ranks of `spread`, which send messages of up to `limit` bytes.
-    fn ranks(&self, spread: &Spread, limit: usize) -> Result<Vec<Ranks>> {
-        let ranks = in_process(spread, limit);
-        match self {
-            Messages::OnHost => Ok(ranks),
-            Messages::OnDevice(moved) => taking_device_memory(ranks, &device()?, moved),
-        }
-    }
-
-    /// The numbers of ranks that cases are tried on.
-    fn spreads(&self) -> Spreads {
-        match self {
-            Messages::OnHost => Spreads::over(RANKS.to_vec()),
-            // Five, so that each occurs with every choice of partition, host and communication.
-            Messages::OnDevice(_) => Spreads::over(vec![1, 2, 4, 2, 4]),
-        }
-    }
-}
+use crate::cases::spread::Spread;
+use crate::common::{all_ok, in_process, on_ranks};
+use crate::device_memory::Moved;
+use crate::gpu_copies;
+use crate::on_gpu::{self, Messages, device};
 
 /// The product of `case` over ranks, of which with `mixed` every second one computes on its CPU.
-fn multiply<T: DistScalar, I: Index, O: Index>(
-    mut case: SpmmCase<'_, T, I, O>,
+pub fn multiply<T: DistScalar, I: Index, O: Index>(
+    case: SpmmCase<'_, T, I, O>,
     semiring: Semiring,
     (deterministic, mixed): (bool, bool),
     (spread, messages): (Spread, &Messages),
 ) -> Result<()> {
-    let (rows, columns) = (spread.partition(case.a.nrows()), spread.partition(case.a.ncols()));
-    let (of_b, of_c) = if case.transpose_a { (&rows, &columns) } else { (&columns, &rows) };
-    let before = case.c.as_view();
-    let scale = Scale::new().alpha(case.alpha).beta(case.beta);
-    let layouts = (case.b.layout(), before.layout());
-    // Messages of 100 bytes: most are split.
-    let parts = all_ok(on_ranks(messages.ranks(&spread, 100)?, |ranks| {
-        let rank = ranks.rank();
-        let (a, values) = pattern_of(&ranks, &case.a, (&rows, &columns))?;
-        let b = Rows::of(&case.b, of_b, rank);
-        let mut c = Rows::of(&before, of_c, rank);
-        let request = a
-            .spmm(case.b.ncols())
-            .transpose(case.transpose_a)
-            .semiring(semiring)
-            .deterministic(deterministic)
-            .layouts(layouts.0, layouts.1);
-        if mixed && rank % 2 == 1 {
+    let how = (semiring, deterministic);
+    on_gpu::multiply(case, how, (spread, messages), |request, local| {
+        if mixed && local.rank % 2 == 1 {
             let mut plan: SpmmPlan<T> = request.plan(&spread.device())?;
-            let first = c.data.clone();
-            for _ in 0..2 {
-                c.data.clone_from(&first);
-                plan.execute(&values, b.view(), c.view_mut(), scale)?;
-            }
-            return Ok(c);
+            return local.on_cpu(|values, b, c, scale| plan.execute(values, b.view(), c, scale));
         }
-        let device = device()?;
-        let gpu = Gpu::new(device.clone()).communication(spread.communication);
+        let gpu = Gpu::new(device()?).communication(spread.communication);
         let mut plan: GpuSpmmPlan<T> = request.plan(&gpu)?;
-        let values = DeviceBuffer::from_slice(&device, &values, "values")?;
-        let b = DeviceDense::upload(&device, &b.view())?;
-        let mut first = DeviceDense::upload(&device, &c.view())?;
-        plan.execute(&values, &b, &mut first, scale)?;
-        // A second execution finds what the first left.
-        let mut second = DeviceDense::upload(&device, &c.view())?;
-        plan.execute(&values, &b, &mut second, scale)?;
-        store(&mut c, &second.download()?);
-        Ok(c)
-    }))?;
-    for (rank, part) in parts.iter().enumerate() {
-        part.copy_to(&mut case.c, of_c, rank);
-    }
-    Ok(())
+        local.on_gpu(|values, b, c, scale| plan.execute(values, b, c, scale))
+    })
 }
 
 fn battery<T: DistScalar, I: Index, O: Index>(
@@ -388,10 +316,13 @@ fn battery_of_spmv<T: DistScalar, I: Index, O: Index>(messages: &Messages) {
 #[test]
 #[ignore = "needs a CUDA device"]
 fn messages_in_device_memory() {
-    let products: [(&str, fn(&Messages)); 4] = [
+    let products: [(&str, fn(&Messages)); 5] = [
         ("spmm", |messages| {
             battery::<f32, u32, u32>(Semiring::PlusTimes, &[1, 33], messages);
             battery::<f64, u64, u64>(Semiring::MinPlus, &[3], messages);
+        }),
+        ("copies", |messages| {
+            gpu_copies::battery::<f32, u32, u32>(Semiring::PlusTimes, &[3], messages);
         }),
         ("spmv", battery_of_spmv::<f64, u32, u32>),
         ("sddmm", battery_of_sddmm::<f32, u32, u32>),

@@ -1,8 +1,11 @@
 //! Products with dense matrices over ranks.
 
 use gustav::with_scalar;
-use gustav_mpi::{DistScalar, Explanation, GpuSpmmPlan, Replicated, ReplicatedSpmmPlan, SpmmPlan};
-use pyo3::exceptions::{PyNotImplementedError, PyValueError};
+use gustav_mpi::{
+    DistScalar, Explanation, GpuReplicatedSpmmPlan, GpuSpmmPlan, Replicated, ReplicatedSpmmPlan,
+    SpmmPlan,
+};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
 use super::pattern::{DistPattern, with_dist};
@@ -39,25 +42,32 @@ macro_rules! any_spmm {
 any_spmm!(SpmmPlan);
 any_spmm!(ReplicatedSpmmPlan);
 
-impl<T: DistScalar> AnyPlan<3> for GpuSpmmPlan<T> {
-    fn explain(&self) -> &Explanation {
-        self.explain()
-    }
+macro_rules! any_gpu_spmm {
+    ($plan:ident) => {
+        impl<T: DistScalar> AnyPlan<3> for $plan<T> {
+            fn explain(&self) -> &Explanation {
+                self.explain()
+            }
 
-    fn execute(
-        &mut self,
-        place: &Place,
-        [values, b, mut out]: [Array; 3],
-        factors: Factors,
-    ) -> Result<(), Fault> {
-        let gpu = expect_gpu(place)?;
-        let (values, b, mut out) = ordered(gpu, || {
-            let (values, b) = (values.buffer::<T>(gpu)?, b.device_dense::<T>(gpu)?);
-            Ok((values, b, out.device_dense_mut::<T>(gpu)?))
-        })?;
-        Ok(self.execute(&values, &b, &mut out, factors.scale::<T::Accum>())?)
-    }
+            fn execute(
+                &mut self,
+                place: &Place,
+                [values, b, mut out]: [Array; 3],
+                factors: Factors,
+            ) -> Result<(), Fault> {
+                let gpu = expect_gpu(place)?;
+                let (values, b, mut out) = ordered(gpu, || {
+                    let (values, b) = (values.buffer::<T>(gpu)?, b.device_dense::<T>(gpu)?);
+                    Ok((values, b, out.device_dense_mut::<T>(gpu)?))
+                })?;
+                Ok(self.execute(&values, &b, &mut out, factors.scale::<T::Accum>())?)
+            }
+        }
+    };
 }
+
+any_gpu_spmm!(GpuSpmmPlan);
+any_gpu_spmm!(GpuReplicatedSpmmPlan);
 
 /// Ranks of a team: 1 without copies, `None` for the number that sends the fewest bytes.
 fn copies(text: &str) -> PyResult<Option<usize>> {
@@ -68,6 +78,14 @@ fn copies(text: &str) -> PyResult<Option<usize>> {
                 "copies: {text:?} is not a number of ranks, nor \"auto\""
             ))
         }),
+    }
+}
+
+/// What computes on `device` with so many.
+fn replicated<D: Clone>(device: &D, copies: Option<usize>) -> Replicated<D> {
+    match copies {
+        Some(copies) => Replicated::new(device.clone(), copies),
+        None => Replicated::automatic(device.clone()),
     }
 }
 
@@ -98,11 +116,6 @@ impl DistSpmmPlan {
         let parsed = || {
             let dtype = Element::named(dtype).value("dtype")?;
             let copies = copies(copies_text)?;
-            if place.is_some() && copies != Some(1) {
-                return Err(PyNotImplementedError::new_err(
-                    "copies: teams multiply on CPUs; nearest that works: copies=1, or arrays in host memory",
-                ));
-            }
             let target = Target::new(py, threads, communication, place)?;
             Ok::<_, PyErr>((dtype, semiring(semiring_name)?, target, copies))
         };
@@ -112,17 +125,20 @@ impl DistSpmmPlan {
             with_dist!(&pattern, |p| {
                 let problem = p.spmm(columns).problem.calls(calls).transpose_a(transpose);
                 let problem = problem.semiring(semiring).deterministic(deterministic);
-                let plan: Box<dyn AnyPlan<3>> = match engine {
-                    Engine::Gpu(gpu) => Box::new(GpuSpmmPlan::<T>::new(p, &problem, gpu)?),
-                    Engine::Cpu(device) if copies == Some(1) => {
+                let plan: Box<dyn AnyPlan<3>> = match (engine, copies) {
+                    (Engine::Cpu(device), Some(1)) => {
                         Box::new(SpmmPlan::<T>::new(p, &problem, device)?)
                     }
-                    Engine::Cpu(device) => {
-                        let device = match copies {
-                            Some(copies) => Replicated::new(device.clone(), copies),
-                            None => Replicated::automatic(device.clone()),
-                        };
+                    (Engine::Cpu(device), _) => {
+                        let device = replicated(device, copies);
                         Box::new(ReplicatedSpmmPlan::<T>::new(p, &problem, &device)?)
+                    }
+                    (Engine::Gpu(gpu), Some(1)) => {
+                        Box::new(GpuSpmmPlan::<T>::new(p, &problem, gpu)?)
+                    }
+                    (Engine::Gpu(gpu), _) => {
+                        let gpu = replicated(gpu, copies);
+                        Box::new(GpuReplicatedSpmmPlan::<T>::new(p, &problem, &gpu)?)
                     }
                 };
                 Ok(plan)

@@ -54,9 +54,31 @@ impl Display for Copies {
     }
 }
 
-/// Chooses the number of copies for `problem`: of the divisors of the number of ranks whose plans fit into `memory` bytes
-/// on every rank, or where that is `None` into what its host has available divided by the host's ranks, the one that
-/// sends the fewest bytes; the smallest of several. Collective.
+/// Bytes that a plan may take on this rank: `memory`, else what the host has available, divided by its ranks, and of a
+/// rank with a GPU no more than this has free, divided by the ranks that share it: a plan is made in memory of the
+/// host. Collective.
+///
+/// # Errors
+/// On every rank, those of a GPU, and as all calls of a [`Communicator`](crate::Communicator).
+pub(super) fn available(
+    ranks: &Ranks,
+    memory: Option<u64>,
+    gpu: Option<&gustav_cuda::Device>,
+) -> Result<u64> {
+    let hosts = ranks.hosts()?;
+    let on_host = (0..ranks.size()).filter(|q| !hosts.differ(*q, ranks.rank())).count();
+    let of_gpu = gpu.map(|gpu| Ok::<_, Error>((gpu.uuid()?, gpu.memory()?.0 as u64))).transpose();
+    let of_gpu = ranks.together(of_gpu)?;
+    let mine = of_gpu.map_or([0; 2], |(uuid, _)| [uuid as usize, (uuid >> 64) as usize]);
+    let sharing = gather_numbers(ranks, mine)?.iter().filter(|of| **of == mine).count();
+    let divided = |bytes: u64, ranks: usize| bytes / ranks.max(1) as u64;
+    let host = available_memory().map(|bytes| divided(bytes, on_host));
+    let gpu = of_gpu.map(|(_, free)| divided(free, sharing));
+    Ok(memory.or_else(|| host.into_iter().chain(gpu).min()).unwrap_or(u64::MAX))
+}
+
+/// Chooses the number of copies for `problem`: of the divisors of the number of ranks whose plans fit into the
+/// `available` bytes of every rank, the one that sends the fewest bytes; the smallest of several. Collective.
 ///
 /// # Errors
 /// On every rank, as [`blocks::count`], and as all calls of a [`Communicator`](crate::Communicator).
@@ -64,13 +86,9 @@ pub(super) fn choose<T: DistScalar, I: Index, O: Index>(
     pattern: &DistPattern<I, O>,
     problem: &Problem,
     communication: Communication,
-    memory: Option<u64>,
+    available: u64,
 ) -> Result<Copies> {
     let ranks = pattern.ranks();
-    let hosts = ranks.hosts()?;
-    let sharing = (0..ranks.size()).filter(|q| !hosts.differ(*q, ranks.rank())).count().max(1);
-    let available = memory.or_else(|| available_memory().map(|bytes| bytes / sharing as u64));
-    let available = available.unwrap_or(u64::MAX);
     // Copies of Aᵀ·B and of 16-bit values do not exist.
     let has_copies = !problem.transpose_a && !is_widened(T::DTYPE);
     let most = if has_copies { ranks.size() } else { 1 };

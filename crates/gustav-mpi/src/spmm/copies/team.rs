@@ -5,10 +5,7 @@ use std::ops::Range;
 use gustav_core::{Error, Index, Pattern, Result};
 
 use crate::DistPattern;
-use crate::communicator::Tag;
-use crate::exchange::{Exchange, all_to_all};
-use crate::local::DistScalar;
-use crate::positions::Positions;
+use crate::exchange::all_to_all;
 
 /// What one member of a team multiplies.
 pub(super) struct TeamPart<I: Index> {
@@ -20,17 +17,17 @@ pub(super) struct TeamPart<I: Index> {
     pub members: Vec<Member>,
 }
 
-/// What is sent between two members of a team. Messages are numbered by [`Member::add`].
+/// What is sent between two members of a team; what is empty is not sent.
 #[derive(Default)]
 pub(super) struct Member {
-    /// The message and the positions of values of A that are sent there.
-    pub send_values: Option<(usize, Positions)>,
-    /// The message of partial rows of C that are sent back for them, and these rows.
-    pub receive_sums: Option<(usize, Vec<u32>)>,
-    /// The message of values of A that are received, and where they are among those of the part.
-    pub receive_values: Option<(usize, Range<usize>)>,
-    /// The message of partial rows of C that are sent back for them, and where they are among the rows of the part.
-    pub send_sums: Option<(usize, Range<usize>)>,
+    /// Positions of the values of A that are sent there.
+    pub send_values: Vec<usize>,
+    /// The rows of C of which partial rows are sent back for them.
+    pub receive_sums: Vec<u32>,
+    /// Where the values of A that are received are among those of the part.
+    pub receive_values: Range<usize>,
+    /// Where the partial rows of C that are sent back for them are among the rows of the part.
+    pub send_sums: Range<usize>,
 }
 
 /// Nonzeros of this rank's rows that another member multiplies.
@@ -151,49 +148,14 @@ impl<I: Index> TeamPart<I> {
             for [_, count] in rows {
                 offsets.push(offsets[offsets.len() - 1] + count);
             }
-            if !of_columns.is_empty() {
-                member.receive_values = Some((0, first_value..columns.len()));
-                member.send_sums = Some((0, first_row..offsets.len() - 1));
-            }
+            member.receive_values = first_value..columns.len();
+            member.send_sums = first_row..offsets.len() - 1;
         }
         for (to, member) in sent.into_iter().zip(&mut members) {
-            if !to.positions.is_empty() {
-                member.send_values = Some((0, Positions::new(to.positions)));
-                let rows = to.rows.iter().map(|[row, _]| *row as u32);
-                member.receive_sums = Some((0, rows.collect()));
-            }
+            member.receive_sums = to.rows.iter().map(|[row, _]| *row as u32).collect();
+            member.send_values = to.positions;
         }
         let pattern = Pattern::new(offsets.len() - 1, pattern.ncols(), offsets, columns)?;
         Ok(TeamPart { pattern, own, members })
-    }
-}
-
-impl Member {
-    /// Adds the messages to and from member `q`, of `n` columns.
-    ///
-    /// # Errors
-    /// [`gustav_core::Error::OutOfMemory`].
-    pub fn add<T: DistScalar>(
-        &mut self,
-        q: usize,
-        n: usize,
-        exchange: &mut Exchange,
-    ) -> Result<()> {
-        if let Some((message, positions)) = &mut self.send_values {
-            *message = exchange.add_outgoing::<T>(q, Tag::Values, positions.len())?;
-        }
-        if let Some((message, range)) = &mut self.receive_values {
-            *message = exchange.add_incoming::<T>(q, Tag::Values, range.len())?;
-        }
-        if n == 0 {
-            (self.send_sums, self.receive_sums) = (None, None);
-        }
-        if let Some((message, rows)) = &mut self.send_sums {
-            *message = exchange.add_outgoing::<T>(q, Tag::Sums, rows.len() * n)?;
-        }
-        if let Some((message, rows)) = &mut self.receive_sums {
-            *message = exchange.add_incoming::<T>(q, Tag::Sums, rows.len() * n)?;
-        }
-        Ok(())
     }
 }

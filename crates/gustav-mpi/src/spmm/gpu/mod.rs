@@ -132,8 +132,20 @@ impl<T: DistScalar> GpuSpmmPlan<T> {
     ) -> Result<()> {
         let ranks = self.ranks.clone();
         let _lock = ranks.lock();
-        let factors = scale.into().over(self.problem.semiring);
-        let ready = self.prepare(values.into(), b, c, factors.0);
+        self.execute_locked(Ok(values.into()), b, c, scale.into())
+    }
+
+    /// The same, as the method of this name of an [`SpmmPlan`](crate::SpmmPlan).
+    pub(super) fn execute_locked(
+        &mut self,
+        values: Result<DeviceValues<'_, T>>,
+        b: &DeviceDense<T>,
+        c: &mut DeviceDense<T>,
+        scale: Scale<T::Accum>,
+    ) -> Result<()> {
+        let ranks = self.ranks.clone();
+        let factors = scale.over(self.problem.semiring);
+        let ready = values.and_then(|values| self.prepare(values, b, c, factors.0));
         let (key, arguments) = super::call(&self.problem, self.number, factors);
         let values = ranks.agree(&key, arguments, ready)?;
         let multiplied = self.multiply(values, b, c, factors);
