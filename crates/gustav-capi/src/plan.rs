@@ -499,8 +499,8 @@ pub unsafe extern "C" fn gustav_execute(
 ///
 /// # Safety
 /// As for `gustav_execute`; memory of the tensors is not freed before the work on it is done, and work of others on it
-/// is ordered before or after, by the stream or by events. While a graph is replayed, its plans are executed on no other
-/// stream.
+/// is ordered before or after, by the stream or by events. While a graph is replayed, its plans are executed on no
+/// other stream.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn gustav_execute_on(
     plan: *const gustav_plan,

@@ -100,8 +100,8 @@ pub unsafe trait Communicator: Send + Sync {
     /// As all calls.
     unsafe fn wait_any(&self, requests: &[Request]) -> Result<usize>;
 
-    /// The position among `requests`, at least one, of one that is done, if one is: it does not wait, and messages go on
-    /// meanwhile.
+    /// The position among `requests`, at least one, of one that is done, if one is: it does not wait, and messages go
+    /// on meanwhile.
     ///
     /// # Safety
     /// As [`wait_any`](Communicator::wait_any): a request is returned by one of the two, once.

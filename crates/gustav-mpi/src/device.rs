@@ -30,9 +30,9 @@ impl Device {
         Device { communication, ..self }
     }
 
-    /// Sets whether a row of B (of SDDMM a row of Y, of SpGEMM a value of B) that several ranks of another host need is
-    /// sent over the network once, to one of them that forwards it, or once for each of them; and so partial rows of C that
-    /// several have computed, once one of them has added them up. Once is the default.
+    /// Sets whether a row of B (of SDDMM a row of Y, of SpGEMM a value of B) that several ranks of another host need
+    /// is sent over the network once, to one of them that forwards it, or once for each of them; and so partial rows
+    /// of C that several have computed, once one of them has added them up. Once is the default.
     #[must_use]
     pub fn two_levels(self, two: bool) -> Self {
         Device { one_level: !two, ..self }

@@ -12,7 +12,8 @@ use crate::communicator::{Communicator, Request, Tag};
 use crate::message::{External, Memory, Message};
 use crate::volume::Traffic;
 
-// Bytes that two ranks exchange in a second at least, and what a message takes besides them, while neither computes.
+// Bytes that two ranks are assumed to exchange in a second, and what a message takes besides them, while neither
+// computes.
 const SLOWEST: f64 = 1e9;
 const LATENCY: Duration = Duration::from_micros(50);
 // The longest that a rank waits although it could multiply.
@@ -63,8 +64,8 @@ impl Exchange {
         exchange
     }
 
-    /// Replaces the memory of every message by what `external` returns for it, given whether it is incoming, its number and
-    /// the number of its bytes.
+    /// Replaces the memory of every message by what `external` returns for it, given whether it is incoming, its
+    /// number and the number of its bytes.
     ///
     /// # Safety
     /// There are as many initialised bytes, which nobody else touches but between executions, or as a message that is
@@ -132,7 +133,7 @@ impl Exchange {
             rank,
             peer: None,
             action: "an earlier execution of this plan",
-            reason: "its messages may still be under way; make a new plan".into(),
+            reason: "its messages may still be under way, and those of a new plan with these ranks might be taken for them: make new ranks".into(),
         })
     }
 
@@ -244,8 +245,8 @@ impl Exchange {
     }
 
     /// `result` of an execution that began with [`Exchange::receive`]. After an error other than of communication it
-    /// sends what this rank has not sent yet, with whatever contents, and receives everything, so that no rank waits for
-    /// this one; the others learn of the error in an agreement that follows.
+    /// sends what this rank has not sent yet, with whatever contents, and receives everything, so that no rank waits
+    /// for this one; the others learn of the error in an agreement that follows.
     ///
     /// # Errors
     /// That of `result`, and as all calls of a [`Communicator`].
@@ -315,8 +316,8 @@ impl Exchange {
     /// Waits until another incoming message is complete, and returns its number: an urgent one first.
     ///
     /// Most libraries move messages only within their calls, so that what this rank is about to compute would hold up
-    /// those in flight, and the ranks at their other end. They are waited for as long as their bytes take, within a limit,
-    /// but not for what others have yet to compute.
+    /// those in flight, and the ranks at their other end. They are waited for as long as their bytes take, within a
+    /// limit, but not for what others have yet to compute.
     ///
     /// # Errors
     /// As all calls of a [`Communicator`].
@@ -487,7 +488,12 @@ mod tests {
             exchange.set_urgent(1);
             exchange.receive(communicator)?;
             (0..2).try_for_each(|message| exchange.send(communicator, message))?;
-            communicator.barrier()?;
+            let mut complete = VecDeque::new();
+            while complete.len() < 2 {
+                let arrived = exchange.progress(communicator)?;
+                complete.extend(arrived.filter(|of| of.complete).map(|of| of.number));
+            }
+            exchange.complete = complete;
             let found = (0..2).map(|_| exchange.next(communicator)).collect();
             exchange.finish(communicator)?;
             found

@@ -56,8 +56,8 @@ impl MessageMemory {
     }
 }
 
-/// What the expected fraction of communication is computed with: one rank's, as if all communicate at once and nothing is
-/// overlapped.
+/// What the expected fraction of communication is computed with: one rank's, as if all communicate at once and nothing
+/// is overlapped.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Rates {
     /// Seconds that a message to another host takes besides its bytes.
@@ -73,8 +73,8 @@ pub struct Rates {
 }
 
 impl Default for Rates {
-    /// 2 µs and the 12.5 GB/s of a network of 100 Gbit/s; on a host 0.5 µs, and 5 GB/s, as a core copies into shared memory
-    /// and out of it; 10 GB/s of memory for a core.
+    /// 2 µs and the 12.5 GB/s of a network of 100 Gbit/s; on a host 0.5 µs, and 5 GB/s, as a core copies into shared
+    /// memory and out of it; 10 GB/s of memory for a core.
     fn default() -> Self {
         Rates { latency: 2e-6, network: 12.5e9, host_latency: 0.5e-6, host: 5e9, memory: 1e10 }
     }
@@ -154,8 +154,8 @@ impl Explanation {
         }
     }
 
-    /// The plan, if every rank has built its own, and in its explanation what they count; `all` is the bytes if every rank
-    /// sent all that it has to all others. Collective.
+    /// The plan, if every rank has built its own, and in its explanation what they count; `all` is the bytes if every
+    /// rank sent all that it has to all others. Collective.
     pub(crate) fn complete<P>(
         ranks: &Ranks,
         built: Result<(P, Counted)>,
@@ -217,7 +217,7 @@ impl Display for Explanation {
         if network < direct {
             writeln!(
                 f,
-                "network    {network} bytes between hosts, {direct} if no rank passed on rows of B"
+                "network    {network} bytes between hosts, {direct} if everything were sent directly"
             )?;
         }
         let multiplied = match problem.operation {

@@ -145,6 +145,12 @@ impl Forwards {
         &self.messages
     }
 
+    /// Bytes of its lists.
+    pub fn bytes(&self) -> usize {
+        let lists = self.messages.iter().flat_map(|of| &of.sources);
+        lists.map(|(_, rows)| size_of_val(&rows[..])).sum()
+    }
+
     /// Begins an execution: nothing that is forwarded has arrived.
     pub fn begin(&mut self) {
         self.waiting.begin();
@@ -196,8 +202,8 @@ pub struct Fetch<N> {
 }
 
 impl<N: Copy + From<u32>> Fetch<N> {
-    /// Adds the messages to `exchange`: rank `rank` needs so many rows, of `width` values each, of each rank in `needed`,
-    /// and rank q needs `requested[q]` of it.
+    /// Adds the messages to `exchange`: rank `rank` needs so many rows, of `width` values each, of each rank in
+    /// `needed`, and rank q needs `requested[q]` of it.
     ///
     /// # Errors
     /// [`gustav_core::Error::OutOfMemory`].

@@ -51,8 +51,8 @@ impl Ghosts {
         self.blocks.others.iter().map(|block| block.columns.len()).sum()
     }
 
-    /// The number of the first row that rank `q` has, among ghost rows of ranks before `rank`, the `own` rows of that, which
-    /// is this one, and ghost rows of ranks after it.
+    /// The number of the first row that rank `q` has, among ghost rows of ranks before `rank`, the `own` rows of that,
+    /// which is this one, and ghost rows of ranks after it.
     pub fn first_row(&self, q: usize, rank: usize, own: usize) -> usize {
         let before = self.blocks.others.iter().filter(|block| block.peer < q);
         let ghosts = before.map(|block| block.columns.len()).sum::<usize>();

@@ -82,8 +82,8 @@ pub(crate) struct Relay {
 }
 
 impl Relay {
-    /// The relay for rows of `from` that ranks of one other host need, each list increasing: none if no row is requested
-    /// twice there.
+    /// The relay for rows of `from` that ranks of one other host need, each list increasing: none unless at least half
+    /// as many rows are saved between the hosts as are sent again within one.
     pub fn to_host(from: usize, requested: &[(usize, &[u32])]) -> Option<Relay> {
         let requested: Vec<_> = requested.iter().filter(|(_, rows)| !rows.is_empty()).collect();
         let all: usize = requested.iter().map(|(_, rows)| rows.len()).sum();
@@ -91,11 +91,12 @@ impl Relay {
             requested.iter().flat_map(|(_, rows)| rows.iter().copied()).collect();
         rows.sort_unstable();
         rows.dedup();
-        if rows.len() == all {
+        // Different ranks send to different ranks there, so that all of them share the work.
+        let &(through, its_own) = *requested.get(from % requested.len().max(1))?;
+        let (saved, again) = (all - rows.len(), all - its_own.len());
+        if saved == 0 || 2 * saved < again {
             return None;
         }
-        // Different ranks send to different ranks there, so that all of them share the work.
-        let through = requested[from % requested.len()].0;
         let position = |row: &u32| rows.partition_point(|r| r < row) as u32;
         let requested =
             requested.iter().map(|(rank, of)| (*rank, of.iter().map(position).collect()));

@@ -170,8 +170,8 @@ impl<A: CpuScalar + Arith> Product<A> {
     }
 }
 
-/// The rows of a dense operand that one rank has, as an operand of `layout`; of a matrix of one row or one column the caller's
-/// may be the other.
+/// The rows of a dense operand that one rank has, as an operand of `layout`; of a matrix of one row or one column the
+/// caller's may be the other.
 pub fn local_rows(problem: &Problem, name: &'static str, rows: usize, layout: Layout) -> Batch {
     let (op, columns) = (problem.operation.name(), problem.columns);
     Batch { op, name, count: 1, rows, columns, layout }

@@ -97,8 +97,8 @@ impl<I: Index, O: Index> DistPattern<I, O> {
         self.nnz
     }
 
-    /// A partition of the rows in which ranks have as nearly as possible the same number of nonzeros and row starts: that
-    /// of [`Partition::balanced`]. Collective.
+    /// A partition of the rows in which ranks have as nearly as possible the same number of nonzeros and row starts:
+    /// that of [`Partition::balanced`]. Collective.
     ///
     /// # Errors
     /// As [`Ranks::agree_on`], and all calls of a [`Communicator`](crate::Communicator).
@@ -158,8 +158,8 @@ impl<I: Index, O: Index> DistPattern<I, O> {
     }
 }
 
-/// The partition of the rows, and the nonzeros of all ranks, of a pattern of which this rank has `nrows` rows, over `ncols`
-/// columns, with `nnz` nonzeros. Collective.
+/// The partition of the rows, and the nonzeros of all ranks, of a pattern of which this rank has `nrows` rows, over
+/// `ncols` columns, with `nnz` nonzeros. Collective.
 ///
 /// # Errors
 /// As [`DistPattern::new`].
@@ -449,8 +449,8 @@ impl<T: Scalar> DistDense<T> {
     /// The rows of all ranks on rank 0, and nothing on others. Collective.
     ///
     /// # Errors
-    /// On every rank: [`Error::RanksDiffer`] when columns, types or partitions are not the same, [`Error::Shape`] when a
-    /// rank's rows are not as many as its partition says, [`Error::OutOfMemory`].
+    /// On every rank: [`Error::RanksDiffer`] when columns, types or partitions are not the same, [`Error::Shape`] when
+    /// a rank's rows are not as many as its partition says, [`Error::OutOfMemory`].
     pub fn gather(&self) -> Result<Option<Dense<T>>> {
         let _lock = self.ranks.lock();
         let columns = self.local.ncols();

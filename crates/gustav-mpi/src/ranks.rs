@@ -20,8 +20,8 @@ const ANY: &str = "whether some rank says so";
 /// The ranks of a program, as one of them sees them. Clones are the same ranks.
 ///
 /// Plans and checks on one `Ranks` are made and executed in the same order on every rank; a rank that does something
-/// else is named in the error that every rank gets. A rank makes collective calls from one thread at a time: their order
-/// would be left to chance otherwise.
+/// else is named in the error that every rank gets. A rank makes collective calls from one thread at a time: their
+/// order would be left to chance otherwise.
 #[derive(Clone)]
 pub struct Ranks {
     shared: Arc<Shared>,
@@ -116,8 +116,8 @@ impl Ranks {
     /// Whether it is so on some rank, if no rank failed. Collective.
     ///
     /// # Errors
-    /// [`Error::OtherRank`] naming a rank that failed, [`Error::RanksDiffer`] naming one that makes another call, and as all
-    /// calls of a [`Communicator`].
+    /// [`Error::OtherRank`] naming a rank that failed, [`Error::RanksDiffer`] naming one that makes another call, and
+    /// as all calls of a [`Communicator`].
     pub fn any(&self, mine: bool) -> Result<bool> {
         let words = |flag: bool| vec![("call", ANY.to_owned()), ("answer", flag.to_string())];
         let mut differ = false;

@@ -58,9 +58,10 @@ pub fn largest(work: impl Iterator<Item = usize>) -> usize {
     work.enumerate().max_by_key(|(_, work)| *work).map_or(0, |(at, _)| at)
 }
 
-/// All `rows` rows, whose nonzeros are `blocks`, in parts, in order: the consecutive rows with most work that need nothing of
-/// other ranks, rows that need the same one rank, and what is between them. The first two are parts of their own if
-/// they have at least `least` of the work that `work` counts, and a quarter of all: else they would not repay a product.
+/// All `rows` rows, whose nonzeros are `blocks`, in parts, in order: the consecutive rows with most work that need
+/// nothing of other ranks, rows that need the same one rank, and what is between them. The first two are parts of
+/// their own if they have at least `least` of the work that `work` counts, and a quarter of all: else they would not
+/// repay a product.
 pub fn row_parts(
     blocks: &Blocks,
     rows: usize,

@@ -103,8 +103,8 @@ pub struct CountedBytes {
 /// Reads a file of `bench/mpi_volumes.py` or `bench/mpi_speed.py`, which its columns tell.
 ///
 /// # Errors
-/// [`Error::Io`] when it cannot be read, [`Error::Format`] for columns that are missing, [`Error::Parse`] for what is no
-/// number, [`Error::Argument`] for a result that was wrong.
+/// [`Error::Io`] when it cannot be read, [`Error::Format`] for columns that are missing, [`Error::Parse`] for what is
+/// no number, [`Error::Argument`] for a result that was wrong.
 pub fn read_ranks(path: &Path) -> Result<RankRecords> {
     RankRecords::parse(&csv::text(path)?).map_err(|e| e.in_file(path))
 }
@@ -252,9 +252,9 @@ impl Volume {
         csv.lines().map(of_line).collect()
     }
 
-    /// The time of one rank that has everything ÷ number of ranks ÷ time of the slowest rank. The rank that multiplies most
-    /// is taken to send most as well, and a rank to send the mean number of messages, one after another; the agreement
-    /// before the product costs a latency for every doubling of the ranks.
+    /// The time of one rank that has everything ÷ number of ranks ÷ time of the slowest rank. The rank that multiplies
+    /// most is taken to send most as well, and a rank to send the mean number of messages, one after another; the
+    /// agreement before the product costs a latency for every doubling of the ranks.
     fn efficiency(&self, rate: f64) -> f64 {
         let ranks = self.ranks as f64;
         let mean = self.nnz * COLUMNS / rate / ranks;

@@ -1,5 +1,5 @@
-//! Training of the networks of [`gustav_plan::predictor`] with candle's tensors, gradients and Adam optimiser, for a whole
-//! number of passes over a table of measured times.
+//! Training of the networks of [`gustav_plan::predictor`] with candle's tensors, gradients and Adam optimiser, for a
+//! whole number of passes over a table of measured times.
 //!
 //! It is a crate of its own so that nothing else is compiled anew with candle (`docs/decisions/0013-training.md`).
 

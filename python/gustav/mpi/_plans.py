@@ -292,7 +292,7 @@ def plan_spmm(
     device : int, optional
         The number of the GPU that this rank's arrays are on; that of the values of `a` where not given, and host
         memory for a pattern. Ranks may differ in it, and some may have their arrays in host memory. Where one of
-        several ranks has a GPU, max-times takes no `alpha` but one except with copies, and float16 and bfloat16 raise
+        several ranks has a GPU, max-times takes no `alpha` but one except in teams of several ranks, and float16 and bfloat16 raise
         ``NotImplementedError``: sums would be rounded once for every rank.
     """
     pattern = pattern_of(a)

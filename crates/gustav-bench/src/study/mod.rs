@@ -2,9 +2,9 @@
 //! implementations and variants on its matrices, as records of the suite `paper-b`.
 //!
 //! Per matrix: `dense-naive`, its variant and every configuration of `shared-row` with a dense C on the GPU;
-//! `shared-row+csr` with C in CSR form, allocation included; `shared-row+transfers`, which starts
-//! and ends in host memory; `dense-naive` on a thread of the CPU; and for 4, 8, 16 and 32 threads, as far as there are cores, `pipeline`
-//! and `convert-then-multiply` from dense matrices on the host, `hash-rows` and `gustavson`.
+//! `shared-row+csr` with C in CSR form, allocation included; `shared-row+transfers`, which starts and ends in host
+//! memory; `dense-naive` on a thread of the CPU; and for 4, 8, 16 and 32 threads, as far as there are cores,
+//! `pipeline` and `convert-then-multiply` from dense matrices on the host, `hash-rows` and `gustavson`.
 
 mod device;
 mod host;

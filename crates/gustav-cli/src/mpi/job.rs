@@ -159,8 +159,8 @@ impl Job {
         self.place(choice, ranked)
     }
 
-    /// Where this rank computes, and the number of its threads: on its CPU, or on a GPU: `cuda:K`, or with `cuda` one for each
-    /// rank of a host, if it has as many. Collective.
+    /// Where this rank computes, and the number of its threads: on its CPU, or on a GPU: `cuda:K`, or with `cuda` one
+    /// for each rank of a host, if it has as many. Collective.
     ///
     /// # Errors
     /// For options that products over ranks do not have.
@@ -241,8 +241,8 @@ impl Job {
         Ok(all.iter().filter(|other| **other == all[rank]).count())
     }
 
-    /// Times [`Step::Execute`] of `run`, a collective call, as [`measure::repeat`] does, after [`Step::Prepare`], which a rank
-    /// does alone; a time is that of the slowest rank. Collective.
+    /// Times [`Step::Execute`] of `run`, a collective call, as [`measure::repeat`] does, after [`Step::Prepare`],
+    /// which a rank does alone; a time is that of the slowest rank. Collective.
     ///
     /// # Errors
     /// The first of `run`.

@@ -54,8 +54,8 @@ pub struct Ranked {
     #[arg(long, value_name = "WHAT", requires = "over-ranks", value_parser = communications())]
     pub communication: Option<Communication>,
     /// Multiply in teams of so many ranks, to each of which a row of B is sent once, with --mpi (spmm, spmv): a
-    /// divisor of the number of ranks, or auto for the one that sends the fewest bytes and fits into memory, which takes
-    /// counting them for every divisor (1 unless given)
+    /// divisor of the number of ranks, or auto for the one that sends the fewest bytes and fits into memory, which
+    /// takes counting them for every divisor (1 unless given)
     #[arg(long, value_name = "C", requires = "mpi")]
     pub copies: Option<Copies>,
     /// Which rows each rank has, with --mpi: as many for each (even), as nearly as possible the same number of nonzeros

@@ -89,10 +89,10 @@ impl<'a, T: CpuScalar> SpmmPlan<'a, T> {
     /// a clone, or a view, which it borrows.
     ///
     /// # Errors
-    /// [`gustav_core::Error::Unsupported`] when the problem is not an SpMM or the requested algorithm does not
-    /// support it, [`gustav_core::Error::Pattern`] when the problem was made for a matrix of another size,
-    /// [`gustav_core::Error::Argument`] for an instruction set that this machine lacks, [`gustav_core::Error::OutOfMemory`]
-    /// for the workspace. [`Chooser::Autotune`] is unsupported here.
+    /// [`gustav_core::Error::Unsupported`] when the problem is not an SpMM or the requested algorithm does not support
+    /// it, [`gustav_core::Error::Pattern`] when the problem was made for a matrix of another size,
+    /// [`gustav_core::Error::Argument`] for an instruction set that this machine lacks,
+    /// [`gustav_core::Error::OutOfMemory`] for the workspace. [`Chooser::Autotune`] is unsupported here.
     pub fn new<I: Index, O: Index>(
         pattern: impl Into<PatternRef<'a, I, O>>,
         problem: &Problem,
@@ -141,9 +141,9 @@ impl<'a, T: CpuScalar> SpmmPlan<'a, T> {
     /// min, C is α times the winning product.
     ///
     /// # Errors
-    /// [`gustav_core::Error::Pattern`] for values of another pattern, [`gustav_core::Error::Length`] for another number of
-    /// them or of winners, [`gustav_core::Error::Shape`] when B or C has another shape or layout than planned,
-    /// [`gustav_core::Error::Argument`] as [`Problem::check_reduction`].
+    /// [`gustav_core::Error::Pattern`] for values of another pattern, [`gustav_core::Error::Length`] for another
+    /// number of them or of winners, [`gustav_core::Error::Shape`] when B or C has another shape or layout than
+    /// planned, [`gustav_core::Error::Argument`] as [`Problem::check_reduction`].
     pub fn execute<'v>(
         &mut self,
         values: impl Into<Values<'v, T>>,

@@ -29,6 +29,7 @@ use gustav_plan::{Algorithm, Choice, Chooser, RowStats};
 use crate::arch::Isa;
 use crate::catalog::{Entry, autotune_elsewhere};
 use crate::offsets::Offsets;
+use crate::profile::profile;
 use crate::types::CpuScalar;
 use crate::{Config, Options, Threads};
 use compressed_index::{Columns, Compressed};
@@ -339,7 +340,10 @@ fn choose<I: Index, O: Index>(
         }
         Chooser::MeanRowLength => Ok(mean_row_length::choose(&RowStats::new(a))),
         Chooser::Autotune | Chooser::Predictor => Err(autotune_elsewhere(problem)),
-        _ => Ok(cpu_spmv::choose(&RowStats::new(a), problem)),
+        _ => {
+            let profile = profile(options.threads.count(), options.isa()?);
+            Ok(cpu_spmv::choose(&RowStats::new(a), problem, &profile))
+        }
     }
 }
 

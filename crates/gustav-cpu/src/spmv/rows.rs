@@ -4,11 +4,11 @@
 use std::ops::Range;
 
 use bytemuck::cast_slice;
-use gustav_core::{DType, Index, IndexSlice, IndexType, Ops, Scalar};
+use gustav_core::{Arith, DType, Index, IndexSlice, IndexType, Ops, Scalar};
 
 use super::compiled::Compiled;
 use super::epilogue::{Epilogue, Finish, Output};
-use super::lanes::{Element, Kernel, Lanes};
+use super::lanes::{Element, Kernel, Lanes, are_short};
 use crate::arch::Isa;
 use crate::offsets::Offsets;
 
@@ -29,6 +29,9 @@ pub(crate) const fn has_vectors<T: Scalar, I: Index, S: Ops<T::Accum>>() -> bool
         && matches!(I::TYPE, IndexType::U32)
         && matches!(T::DTYPE, DType::F32 | DType::F64)
 }
+
+/// Rows that are summed in the same way.
+const BLOCK: usize = 512;
 
 /// Longest x that vector kernels read: their gathers take 32-bit signed indices.
 pub(crate) const LONGEST: usize = i32::MAX as usize;
@@ -132,12 +135,41 @@ impl<E: Element, O: Index> Kernel<E> for TypedRows<'_, E, O> {
 
     #[inline(always)]
     unsafe fn run<V: Lanes<Elem = E>>(self) {
-        let Rows { indices, values, x, first, finish, .. } = self.rows;
-        let mut start = self.offsets[0].to_usize();
-        for (k, end) in self.offsets[1..].iter().enumerate() {
-            let end = end.to_usize();
+        // A few long rows say nothing of those far from them.
+        let count = self.offsets.len() - 1;
+        for start in (0..count).step_by(BLOCK) {
+            let rows = start..count.min(start + BLOCK);
+            let [first, last] = [rows.start, rows.end].map(|k| self.offsets[k].to_usize());
             // SAFETY: offsets and indices belong to a valid matrix, the rows are in bounds of y.
-            unsafe { finish.one(first + k, dot::<V>(indices, values, x, start..end)) };
+            unsafe {
+                match are_short::<V>(rows.len(), last - first) {
+                    true => self.each::<V, true>(rows),
+                    false => self.each::<V, false>(rows),
+                }
+            }
+        }
+    }
+}
+
+impl<E: Element, O: Index> TypedRows<'_, E, O> {
+    /// Finishes each of `rows`; with `SHORT` its entries are summed one after another.
+    ///
+    /// # Safety
+    /// Offsets and indices belong to a valid matrix, the rows are in bounds of y.
+    #[inline(always)]
+    unsafe fn each<V: Lanes<Elem = E>, const SHORT: bool>(&self, rows: Range<usize>) {
+        let Rows { indices, values, x, first, finish, .. } = self.rows;
+        let mut start = self.offsets[rows.start].to_usize();
+        for row in rows {
+            let end = self.offsets[row + 1].to_usize();
+            // SAFETY: promised by the caller.
+            unsafe {
+                let sum = match SHORT {
+                    true => sum(indices, values, x, start..end),
+                    false => dot::<V>(indices, values, x, start..end),
+                };
+                finish.one(first + row, sum);
+            }
             start = end;
         }
     }
@@ -158,6 +190,25 @@ impl<E: Element> Kernel<E> for Dot<'_, E> {
         // SAFETY: indices belong to a valid matrix.
         unsafe { dot::<V>(self.indices, self.values, self.x, 0..self.values.len()) }
     }
+}
+
+/// The sum over `entries`, one after another.
+///
+/// # Safety
+/// `entries` is in bounds of both arrays, indices of `x`.
+#[inline(always)]
+unsafe fn sum<E: Arith>(indices: &[u32], values: &[E], x: &[E], entries: Range<usize>) -> E {
+    let mut sum = E::zero();
+    let mut k = entries.start;
+    while k < entries.end {
+        // SAFETY: promised by the caller.
+        unsafe {
+            let x = *x.get_unchecked(*indices.get_unchecked(k) as usize);
+            sum = values.get_unchecked(k).times_plus(x, sum);
+        }
+        k += 1;
+    }
+    sum
 }
 
 /// The sum over `entries`, two gathers in flight.

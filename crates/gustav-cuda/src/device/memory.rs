@@ -343,8 +343,8 @@ impl<T: bytemuck::Pod> DeviceBuffer<T> {
         stream.synchronize()
     }
 
-    /// Queues a copy of the values from `first` on to `values` of the host on `stream`, after the work queued on them on
-    /// other streams. Only a copy to page-locked memory runs beside other work.
+    /// Queues a copy of the values from `first` on to `values` of the host on `stream`, after the work queued on them
+    /// on other streams. Only a copy to page-locked memory runs beside other work.
     ///
     /// # Safety
     /// Nobody reads, writes or frees `values`, which are initialised, before the work queued on the stream is done.
@@ -363,8 +363,8 @@ impl<T: bytemuck::Pod> DeviceBuffer<T> {
             .during("copying from the device")
     }
 
-    /// Queues a copy of `values` of the host to the values from `first` on, on `stream`, after the work queued on them on
-    /// other streams. Only a copy from page-locked memory runs beside other work.
+    /// Queues a copy of `values` of the host to the values from `first` on, on `stream`, after the work queued on them
+    /// on other streams. Only a copy from page-locked memory runs beside other work.
     ///
     /// # Safety
     /// Nobody writes or frees `values`, which are initialised, before the work queued on the stream is done.

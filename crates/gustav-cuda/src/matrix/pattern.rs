@@ -206,8 +206,8 @@ impl<I: Index, O: Index> DevicePattern<I, O> {
         &self.shared.facts
     }
 
-    /// A pattern with the same arrays and another identity, without the facts and the transpose that plans left with this
-    /// one: for measuring what a first plan takes.
+    /// A pattern with the same arrays and another identity, without the facts and the transpose that plans left with
+    /// this one: for measuring what a first plan takes.
     pub fn without_facts(&self) -> Self {
         let (offsets, indices) = (self.offsets(), self.indices());
         // SAFETY: nobody writes the arrays of a pattern.

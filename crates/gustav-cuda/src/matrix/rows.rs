@@ -108,8 +108,8 @@ impl<T: Scalar> RowList<T> {
     /// Queues a copy of the rows of `from`, one after another, to `to` from value `first` on.
     ///
     /// # Errors
-    /// [`Error::Shape`] when `from` lacks a row, [`Error::Length`] when `to` is too short, [`Error::Argument`] for memory of
-    /// another device, [`Error::Device`].
+    /// [`Error::Shape`] when `from` lacks a row, [`Error::Length`] when `to` is too short, [`Error::Argument`] for
+    /// memory of another device, [`Error::Device`].
     pub fn pack(
         &self,
         from: &DeviceDense<T>,

@@ -93,8 +93,8 @@ impl<'a> Pattern<'a> {
         Ok(self.host.get().map_or(&[], Vec::as_slice))
     }
 
-    /// Counts those facts that are not known yet: row lengths, row similarity, and how tiles of so many rows of B divide
-    /// the rows. All of it takes one wait, where the getters below take one each.
+    /// Counts those facts that are not known yet: row lengths, row similarity, and how tiles of so many rows of B
+    /// divide the rows. All of it takes one wait, where the getters below take one each.
     pub(crate) fn count(&self, tiles: &[u64]) -> Result<()> {
         let unknown = |tile: &u64| self.facts.per_segment(*tile).is_none();
         let mut tiles: Vec<u64> = tiles.iter().copied().filter(unknown).collect();

@@ -77,9 +77,9 @@ impl<T: Scalar> DensePlan<T> {
     /// patterns, or buffers in the order of their nonzeros. Nothing is allocated.
     ///
     /// # Errors
-    /// [`gustav_core::Error::Pattern`] when `a` or `b` belongs to another pattern, [`gustav_core::Error::Length`] for another
-    /// number of values, or when `c` has too few, [`gustav_core::Error::Shape`] when `c` has another shape or is
-    /// column-major, [`gustav_core::Error::Argument`] for a bias or a β in `call` and for operands on another
+    /// [`gustav_core::Error::Pattern`] when `a` or `b` belongs to another pattern, [`gustav_core::Error::Length`] for
+    /// another number of values, or when `c` has too few, [`gustav_core::Error::Shape`] when `c` has another shape or
+    /// is column-major, [`gustav_core::Error::Argument`] for a bias or a β in `call` and for operands on another
     /// device, [`gustav_core::Error::Device`].
     pub fn execute<'v>(
         &mut self,

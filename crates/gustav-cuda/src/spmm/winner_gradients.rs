@@ -140,8 +140,8 @@ impl<T: Scalar> WinnerGradients<T> {
     /// execution with winners of a type compiles the kernel for it.
     ///
     /// # Errors
-    /// [`gustav_core::Error::Shape`] when G or B does not fit, [`gustav_core::Error::Length`] for another number of values or
-    /// winners, [`gustav_core::Error::Argument`] when `to` overlaps an operand or an operand is on another
+    /// [`gustav_core::Error::Shape`] when G or B does not fit, [`gustav_core::Error::Length`] for another number of
+    /// values or winners, [`gustav_core::Error::Argument`] when `to` overlaps an operand or an operand is on another
     /// device, [`gustav_core::Error::Unsupported`] for factors, [`gustav_core::Error::Device`].
     pub fn of_values<'v>(
         &mut self,

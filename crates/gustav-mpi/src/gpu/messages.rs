@@ -170,8 +170,8 @@ impl<T: DistScalar> Transport<'_, T> {
         Ok(())
     }
 
-    /// Waits until another incoming message is complete, and returns its number: work that is queued from now on finds it on
-    /// the GPU. Chunks of messages are copied there as they arrive.
+    /// Waits until another incoming message is complete, and returns its number: work that is queued from now on finds
+    /// it on the GPU. Chunks of messages are copied there as they arrive.
     ///
     /// # Errors
     /// As [`Transport::send_pending`].

@@ -22,8 +22,8 @@ const CHUNK: usize = 1 << 22;
 /// Where a rank computes its part of products: on a GPU. Other ranks may use others, the same, or their CPU; several
 /// GPUs of a host are those of several ranks.
 ///
-/// Messages go through page-locked memory of the host, in chunks that are copied while others are sent; where MPI says that
-/// it takes pointers to device memory, directly.
+/// Messages go through page-locked memory of the host, in chunks that are copied while others are sent; where MPI says
+/// that it takes pointers to device memory, directly.
 #[derive(Clone, Debug)]
 pub struct Gpu {
     pub(crate) device: gustav_cuda::Device,
@@ -36,8 +36,9 @@ impl Gpu {
         Gpu { device, options: Device::default() }
     }
 
-    /// The GPU number `rank` of those of this machine, modulo their number: a GPU for each of the ranks that share a host, if
-    /// it has as many, when `rank` is this one's number among them ([`Hosts::position`](crate::Hosts::position)).
+    /// The GPU number `rank` of those of this machine, modulo their number: a GPU for each of the ranks that share a
+    /// host, if it has as many, when `rank` is this one's number among them
+    /// ([`Hosts::position`](crate::Hosts::position)).
     ///
     /// # Errors
     /// [`Error::NoDevice`] when there is none.
@@ -67,7 +68,8 @@ impl Gpu {
     }
 }
 
-/// Whether some rank computes on a GPU, as this one does if `here`, and the most bytes of a chunk of a message. Collective.
+/// Whether some rank computes on a GPU, as this one does if `here`, and the most bytes of a chunk of a message.
+/// Collective.
 ///
 /// # Errors
 /// [`Error::Unsupported`] on every rank where a chunk could not hold a value.

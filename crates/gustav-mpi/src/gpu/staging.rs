@@ -57,8 +57,8 @@ impl<T: DistScalar> Staging<T> {
             let len = bytes / size_of::<T>();
             let joined = joined.as_ref().zip(whole.as_ref()).filter(|_| is_incoming);
             let buffer = match joined.and_then(|(j, whole)| Some((whole, j.in_place[number]?))) {
-                // SAFETY: the array is dropped together with its parts. Work on both is on a plan's stream, but for copies to
-                // parts, which that stream waits for, and which are done when an execution ends.
+                // SAFETY: the array is dropped together with its parts. Work on both is on a plan's stream, but for
+                // copies to parts, which that stream waits for, and which are done when an execution ends.
                 Some((whole, first)) => unsafe { part(whole, first, len) },
                 None => {
                     own_bytes += bytes;
@@ -87,8 +87,8 @@ impl<T: DistScalar> Staging<T> {
             if is_incoming { &mut incoming } else { &mut outgoing }.push(buffer);
             Ok(external)
         };
-        // SAFETY: a plan leaks the memory on the GPU if something is in flight when it is dropped; the owner has that on
-        // the host. The plan touches both as an exchange requires.
+        // SAFETY: a plan leaks the memory on the GPU if something is in flight when it is dropped; the owner has that
+        // on the host. The plan touches both as an exchange requires.
         unsafe { exchange.use_external(external)? };
         Ok(Staging { incoming, outgoing, joined: whole, own_bytes, host: !direct })
     }

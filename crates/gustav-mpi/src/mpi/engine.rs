@@ -142,7 +142,8 @@ struct Calls<H> {
     constants: Constants<H>,
     /// Requests in the library's form, while they are waited for.
     requests: Mutex<Vec<H>>,
-    /// An extension of Open MPI's, which others have as well, that says whether this build takes pointers to CUDA devices.
+    /// An extension of Open MPI's, which others have as well, that says whether this build takes pointers to CUDA
+    /// devices.
     cuda_support: Option<unsafe extern "C" fn() -> c_int>,
     /// MPI libraries do not bear to be unloaded.
     _library: ManuallyDrop<Library>,

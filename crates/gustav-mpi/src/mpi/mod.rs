@@ -23,9 +23,9 @@ const MESSAGE_LIMIT: usize = 1 << 30;
 /// for all ranks: one that gives up alone calls [`Communicator::abort`] before. After a finalisation by the program
 /// every call is an error.
 ///
-/// Where the [thread level](Mpi::thread_level) is [`ThreadLevel::Serialized`], calls of gustav exclude each other, but those
-/// that the program makes itself, or another library, are not known here: no other thread is in MPI during a call of
-/// [`Mpi::init`], of [`Mpi::world`], and of anything on the ranks.
+/// Where the [thread level](Mpi::thread_level) is [`ThreadLevel::Serialized`], calls of gustav exclude each other, but
+/// those that the program makes itself, or another library, are not known here: no other thread is in MPI during a
+/// call of [`Mpi::init`], of [`Mpi::world`], and of anything on the ranks.
 #[derive(Clone)]
 pub struct Mpi {
     shared: Arc<Shared>,
@@ -93,8 +93,8 @@ impl Mpi {
     /// thread level is [`ThreadLevel::Multiple`].
     ///
     /// # Errors
-    /// [`Error::Communication`], also when the program has finalised MPI; [`Error::NoMpi`] when a launcher of another MPI has started the processes, which
-    /// then do not know of each other.
+    /// [`Error::Communication`], also when the program has finalised MPI; [`Error::NoMpi`] when a launcher of another
+    /// MPI has started the processes, which then do not know of each other.
     pub fn world(&self) -> Result<Ranks> {
         // SAFETY: a communicator while MPI is initialised.
         let ranks = unsafe { self.ranks_of(self.shared.engine.world()) }?;

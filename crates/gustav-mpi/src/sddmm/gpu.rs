@@ -230,12 +230,13 @@ impl<T: DistScalar> GpuSddmmPlan<T> {
         self.explanation.workspace_bytes
     }
 
-    /// `values[p] = α·⟨X[row p], Y[column p]⟩·factors[p] + β·values[p]` for the nonzeros of this rank, with its rows of X
-    /// and of Y, all on the GPU; factors are 1 unless the call has some. Values are finished when it returns. Collective.
+    /// `values[p] = α·⟨X[row p], Y[column p]⟩·factors[p] + β·values[p]` for the nonzeros of this rank, with its rows
+    /// of X and of Y, all on the GPU; factors are 1 unless the call has some. Values are finished when it returns.
+    /// Collective.
     ///
     /// # Errors
-    /// As [`SddmmPlan::execute`](crate::SddmmPlan::execute); [`Error::Device`](gustav_core::Error::Device), of which other ranks get an
-    /// [`Error::OtherRank`](gustav_core::Error::OtherRank); the values are undefined then.
+    /// As [`SddmmPlan::execute`](crate::SddmmPlan::execute); [`Error::Device`](gustav_core::Error::Device), of which
+    /// other ranks get an [`Error::OtherRank`](gustav_core::Error::OtherRank); the values are undefined then.
     pub fn execute<'v>(
         &mut self,
         x: &'v DeviceDense<T>,

@@ -27,9 +27,10 @@ const TASK: usize = 1 << 14;
 
 /// A plan for dense products at the nonzeros of a pattern over ranks, made by `pattern.sddmm(depth).plan(&device)`.
 ///
-/// X is spread as the pattern's rows, Y as its columns. An execution sends the rows of Y that other ranks need, multiplies
-/// at the rank's own block meanwhile, and then with what arrives, in the order of arrival. Making and executing it are collective, as those of an
-/// [`SpmmPlan`](crate::SpmmPlan). Results are the same to the bit from run to run.
+/// X is spread as the pattern's rows, Y as its columns. An execution sends the rows of Y that other ranks need,
+/// multiplies at the rank's own block meanwhile, and then with what arrives, in the order of arrival. Making and
+/// executing it are collective, as those of an [`SpmmPlan`](crate::SpmmPlan). Results are the same to the bit from run
+/// to run.
 pub struct SddmmPlan<T: DistScalar> {
     ranks: Ranks,
     number: u64,
@@ -262,8 +263,8 @@ impl<T: DistScalar> SddmmPlan<T> {
         &self.explanation
     }
 
-    /// `values[p] = α·⟨X[row p], Y[column p]⟩·factors[p] + β·values[p]` for the nonzeros of this rank, with its rows of X
-    /// and of Y; factors are 1 unless the call has some. Collective.
+    /// `values[p] = α·⟨X[row p], Y[column p]⟩·factors[p] + β·values[p]` for the nonzeros of this rank, with its rows
+    /// of X and of Y; factors are 1 unless the call has some. Collective.
     ///
     /// # Errors
     /// As [`SpmmPlan::execute`](crate::SpmmPlan::execute).

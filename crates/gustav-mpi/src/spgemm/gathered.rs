@@ -22,8 +22,8 @@ use crate::{Communication, Device, DistPattern};
 const LEAST_EARLY: u64 = 1 << 14;
 const LEAST_EARLY_ON_GPU: u64 = 1 << 18;
 
-/// The rows of B that this rank multiplies with, in the order of all rows: ghosts of ranks before this one, its own, ghosts
-/// of those after it.
+/// The rows of B that this rank multiplies with, in the order of all rows: ghosts of ranks before this one, its own,
+/// ghosts of those after it.
 pub struct Gathered<I: Index> {
     pub number: u64,
     pub problem: Problem,
@@ -204,8 +204,8 @@ impl<I: Index> Gathered<I> {
     }
 }
 
-/// Whether values of a rank that has so many are forwarded within hosts: their positions are u32 then. Others are all sent
-/// directly.
+/// Whether values of a rank that has so many are forwarded within hosts: their positions are u32 then. Others are all
+/// sent directly.
 pub fn is_relayed(values: usize) -> bool {
     u32::try_from(values).is_ok()
 }

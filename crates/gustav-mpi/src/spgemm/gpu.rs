@@ -51,11 +51,11 @@ impl<T: DistScalar, I: Index, O: Index> DistDeviceCsr<T, I, O> {
     }
 }
 
-/// A plan for sparse × sparse products with patterns of A and B over ranks, of which this one computes on a GPU, made by
-/// `a.spgemm(&b).plan(&gpu)`.
+/// A plan for sparse × sparse products with patterns of A and B over ranks, of which this one computes on a GPU, made
+/// by `a.spgemm(&b).plan(&gpu)`.
 ///
-/// What ranks send is as of an [`SpgemmPlan`](crate::SpgemmPlan), of which other ranks may have one. Results are those of
-/// [`gustav_cuda::SpgemmPlan`] for this rank's rows of A and the rows of B that they need.
+/// What ranks send is as of an [`SpgemmPlan`](crate::SpgemmPlan), of which other ranks may have one. Results are those
+/// of [`gustav_cuda::SpgemmPlan`] for this rank's rows of A and the rows of B that they need.
 pub struct GpuSpgemmPlan<T: DistScalar, I: Index = u32, O: Index = u32> {
     ranks: Ranks,
     number: u64,
@@ -79,8 +79,8 @@ impl<T: DistScalar, I: Index, O: Index> GpuSpgemmPlan<T, I, O> {
     /// Plans `problem` for `a` and `b`. Collective.
     ///
     /// # Errors
-    /// As [`SpgemmPlan::new`](crate::SpgemmPlan::new), [`Error::Overflow`](gustav_core::Error::Overflow) when the rows of B
-    /// that a rank multiplies with have more nonzeros than the offset type, and those of the GPU.
+    /// As [`SpgemmPlan::new`](crate::SpgemmPlan::new), [`Error::Overflow`](gustav_core::Error::Overflow) when the rows
+    /// of B that a rank multiplies with have more nonzeros than the offset type, and those of the GPU.
     pub fn new(
         a: &DistPattern<I, O>,
         b: &DistPattern<I, O>,
@@ -175,12 +175,12 @@ impl<T: DistScalar, I: Index, O: Index> GpuSpgemmPlan<T, I, O> {
 
     /// C from this rank's values of A and of B on the GPU; `alpha` is the semiring's one unless given. Collective.
     ///
-    /// Values are a buffer with one for each nonzero of this rank, in the order of the patterns that the plan was made for;
-    /// those of a [`DeviceCsr`] are taken only if it has that pattern. C is finished when the call returns.
+    /// Values are a buffer with one for each nonzero of this rank, in the order of the patterns that the plan was made
+    /// for; those of a [`DeviceCsr`] are taken only if it has that pattern. C is finished when the call returns.
     ///
     /// # Errors
-    /// As [`SpgemmPlan::execute`](crate::SpgemmPlan::execute); [`Error::Device`](gustav_core::Error::Device), of which other
-    /// ranks get an [`Error::OtherRank`](gustav_core::Error::OtherRank).
+    /// As [`SpgemmPlan::execute`](crate::SpgemmPlan::execute); [`Error::Device`](gustav_core::Error::Device), of which
+    /// other ranks get an [`Error::OtherRank`](gustav_core::Error::OtherRank).
     pub fn execute<'v>(
         &mut self,
         a: impl Into<DeviceValues<'v, T>>,
@@ -195,8 +195,8 @@ impl<T: DistScalar, I: Index, O: Index> GpuSpgemmPlan<T, I, O> {
         Ok(DistDeviceCsr { rows, columns: self.columns.clone(), nnz, local })
     }
 
-    /// The same as a pattern over ranks, which is in host memory and of which other products can be planned, and this rank's
-    /// values on the GPU. Collective; other ranks may call either.
+    /// The same as a pattern over ranks, which is in host memory and of which other products can be planned, and this
+    /// rank's values on the GPU. Collective; other ranks may call either.
     ///
     /// # Errors
     /// As [`GpuSpgemmPlan::execute`].

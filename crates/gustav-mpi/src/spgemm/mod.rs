@@ -28,8 +28,8 @@ use parts::{Known, Part, Unfinished};
 /// B's rows are spread as A's columns; C's rows are spread as A's, its columns as B's. When the plan is made, every
 /// rank fetches the patterns of the ghost rows of B that its nonzeros need. An execution fetches their values,
 /// multiplies consecutive rows of A that need none of them meanwhile, if there are enough, and others once what they
-/// need has arrived. Making and executing it are collective, as those of an [`SpmmPlan`](crate::SpmmPlan). Results are the same to the bit from
-/// run to run.
+/// need has arrived. Making and executing it are collective, as those of an [`SpmmPlan`](crate::SpmmPlan). Results are
+/// the same to the bit from run to run.
 pub struct SpgemmPlan<T: DistScalar, I: Index = u32, O: Index = u32> {
     ranks: Ranks,
     number: u64,
@@ -59,8 +59,8 @@ impl<T: DistScalar, I: Index, O: Index> SpgemmPlan<T, I, O> {
     /// Plans `problem` for `a` and `b`. Collective.
     ///
     /// # Errors
-    /// As [`SpmmPlan::new`](crate::SpmmPlan::new), and [`Error::Shape`](gustav_core::Error::Shape) when rows of B are not
-    /// spread as columns of A.
+    /// As [`SpmmPlan::new`](crate::SpmmPlan::new), and [`Error::Shape`](gustav_core::Error::Shape) when rows of B are
+    /// not spread as columns of A.
     pub fn new(
         a: &DistPattern<I, O>,
         b: &DistPattern<I, O>,

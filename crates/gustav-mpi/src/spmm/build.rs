@@ -107,7 +107,10 @@ impl<'b, I: Index, O: Index> Builder<'b, I, O> {
         counted.add_messages(&exchange, rank, hosts);
 
         let workspace = self.workspace::<T>(&own, &peers)?;
-        let held = peers.iter().flat_map(Peer::products).map(Product::bytes).sum::<usize>();
+        let partial_rows = partial.finish(incoming.len());
+        let lists = relays.iter().map(Send::bytes);
+        let lists = lists.chain(partial_rows.lists().map(|rows| size_of_val(&rows[..])));
+        let held = peers.iter().map(Peer::bytes).chain(lists).sum::<usize>() + forwards.bytes();
         let held = held + own.bytes() + exchange.bytes() + workspace.bytes();
         let explained = (&self.problem, self.pattern);
         let explanation =
@@ -125,7 +128,7 @@ impl<'b, I: Index, O: Index> Builder<'b, I, O> {
             peers,
             exchange,
             products: Waiting::new(products.into_iter()),
-            partial_rows: partial.finish(incoming.len()),
+            partial_rows,
             incoming,
             relays,
             forwards,
@@ -146,8 +149,8 @@ impl<'b, I: Index, O: Index> Builder<'b, I, O> {
         Product::new(nonzeros, layouts, &common)
     }
 
-    /// What passes between this rank, `rank`, and rank `q` for their blocks, given the routes of rows of B and of partial
-    /// rows of C.
+    /// What passes between this rank, `rank`, and rank `q` for their blocks, given the routes of rows of B and of
+    /// partial rows of C.
     pub(super) fn transfers(
         &self,
         (block, remote): (Option<Block>, Option<RemoteBlock>),
@@ -183,8 +186,8 @@ impl<'b, I: Index, O: Index> Builder<'b, I, O> {
         Ok(transfers)
     }
 
-    /// What is sent for A·B: rows of B are received for the nonzeros that are multiplied here, partial rows of C for the
-    /// others.
+    /// What is sent for A·B: rows of B are received for the nonzeros that are multiplied here, partial rows of C for
+    /// the others.
     fn forward(&self, block: Option<Block>, remote: Option<RemoteBlock>) -> Result<Transfers> {
         let mut transfers = Transfers::default();
         if let Some(RemoteBlock { columns, nonzeros }) = remote {
@@ -364,7 +367,8 @@ pub(super) struct Messages {
     pub partial: PartialMessages,
     /// The incoming messages that products of each peer need.
     pub products: Vec<Vec<usize>>,
-    /// By the rank that has them, where rows of B are found that are received through a relay, or that this rank forwards.
+    /// By the rank that has them, where rows of B are found that are received through a relay, or that this rank
+    /// forwards.
     pub sections: BTreeMap<usize, Section>,
     /// Rows of B that are put after this rank's: of which rank, and where.
     arrivals: Vec<(usize, usize, Arrival)>,
@@ -384,8 +388,8 @@ impl Messages {
         self.exchange.add_incoming::<T>(peer, tag, len)
     }
 
-    /// Adds the messages of rows of B that are forwarded, and of partial rows that are added up on their host. Returns the
-    /// outgoing ones of the former.
+    /// Adds the messages of rows of B that are forwarded, and of partial rows that are added up on their host. Returns
+    /// the outgoing ones of the former.
     pub(super) fn routes<T: DistScalar>(
         &mut self,
         described: &Described,
@@ -435,8 +439,8 @@ pub(super) struct Transfers {
 }
 
 impl Transfers {
-    /// Has received rows of B put at row `first` of B, to be multiplied there; returns their number. `relayed` are their
-    /// positions among those that this rank forwards.
+    /// Has received rows of B put at row `first` of B, to be multiplied there; returns their number. `relayed` are
+    /// their positions among those that this rank forwards.
     pub(super) fn append(&mut self, first: usize, relayed: Option<&[u32]>) -> usize {
         if self.received.take().is_none() {
             return 0;
@@ -450,6 +454,24 @@ impl Transfers {
         let received = self.received.iter().map(|(nonzeros, ..)| nonzeros);
         let served = self.served.iter().map(|(nonzeros, _)| nonzeros);
         received.chain(served).map(|n| n.pattern.nnz()).sum()
+    }
+}
+
+impl Send {
+    /// Bytes of its lists.
+    fn bytes(&self) -> usize {
+        size_of_val(&self.rows[..]) + size_of_val(&self.values[..])
+    }
+}
+
+impl<A: CpuScalar> Peer<Product<A>> {
+    /// Bytes that it holds besides messages.
+    fn bytes(&self) -> usize {
+        let sent = self.send.iter().map(Send::bytes);
+        let received = self.received.iter().filter_map(|received| received.rows.as_ref());
+        let lists = received.chain(self.partial.iter().map(|partial| &partial.rows));
+        let products = self.products().map(Product::bytes);
+        sent.chain(lists.map(|rows| size_of_val(&rows[..]))).chain(products).sum()
     }
 }
 

@@ -36,7 +36,8 @@ use rows::WholeRows;
 ///
 /// Ranks have exchanged indices when it is made. An execution sends rows of B and partial rows of C, multiplies the
 /// rank's own block meanwhile, and then what arrives: in the order of arrival or, where the request is deterministic,
-/// in the order of ranks, which gives the same bits in every run on the same number of ranks.
+/// in the order of ranks and with one level, which gives the same bits in every run on the same number of ranks,
+/// whatever hosts they are on.
 ///
 /// Making and executing it are collective. When arguments differ between ranks or are wrong on one, every rank gets
 /// an error that names the rank, and nothing is sent.
@@ -202,7 +203,8 @@ struct Described {
     remote: Vec<Option<RemoteBlock>>,
     /// Those of rows of B.
     routes: Routes,
-    /// Those of partial rows of C, which go the opposite way: to the rank that has a row, through one that adds them up.
+    /// Those of partial rows of C, which go the opposite way: to the rank that has a row, through one that adds them
+    /// up.
     sums: Routes,
     /// Whether some rank computes on a GPU.
     any_gpu: bool,
@@ -211,7 +213,8 @@ struct Described {
 }
 
 impl Described {
-    /// Checks `problem` and exchanges what blocks are made of; `on_gpu` says that this rank computes on a GPU. Collective.
+    /// Checks `problem` and exchanges what blocks are made of; `on_gpu` says that this rank computes on a GPU.
+    /// Collective.
     fn new<T: DistScalar, I: Index, O: Index>(
         pattern: &DistPattern<I, O>,
         problem: &Problem,
@@ -277,7 +280,8 @@ impl Described {
             blocks.others.iter().for_each(|block| rows[block.peer] = block.there.rows.clone());
             rows
         };
-        let any = shape.columns > 0;
+        // The order of sums is that of ranks alone, wherever they are.
+        let any = shape.columns > 0 && !problem.deterministic;
         let by_columns = Routes::new(ranks, device, any, columns_there)?;
         let by_rows = Routes::new(ranks, device, any, rows_there)?;
         let (routes, sums) = if transpose { (by_rows, by_columns) } else { (by_columns, by_rows) };
@@ -360,7 +364,8 @@ impl<T: DistScalar> SpmmPlan<T> {
         self.multiply_agreed(values, &b, &mut c, factors)
     }
 
-    /// The product, once all ranks have agreed on it. Where the product of a rank can fail after that, ranks agree again.
+    /// The product, once all ranks have agreed on it. Where the product of a rank can fail after that, ranks agree
+    /// again.
     fn multiply_agreed(
         &mut self,
         values: &[T],

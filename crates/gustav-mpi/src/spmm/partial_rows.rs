@@ -11,9 +11,9 @@ use crate::local::add_rows;
 use crate::routes::{RelayedRows, Routes};
 use crate::waiting::Waiting;
 
-/// Outgoing messages of partial rows. Each is sent once the products of this rank that it holds are computed, and what other
-/// ranks of the host send for it has arrived; that is added in rank order, whenever it arrives. Rows are numbered by lists
-/// `L`.
+/// Outgoing messages of partial rows. Each is sent once the products of this rank that it holds are computed, and what
+/// other ranks of the host send for it has arrived; that is added in rank order, whenever it arrives. Rows are
+/// numbered by lists `L`.
 pub(super) struct PartialRows<L> {
     messages: Vec<Outgoing<L>>,
     waiting: Waiting,
@@ -106,9 +106,9 @@ pub(super) struct PartialMessages {
 }
 
 impl PartialMessages {
-    /// Adds the messages between this rank, `rank`, and others of its host for partial rows that one of them adds up, of `n`
-    /// columns: `routes` are the reverse of those of rows of C, and this rank computes so many rows for each rank in
-    /// `computed`. Returns the number of incoming messages, which come last.
+    /// Adds the messages between this rank, `rank`, and others of its host for partial rows that one of them adds up,
+    /// of `n` columns: `routes` are the reverse of those of rows of C, and this rank computes so many rows for each
+    /// rank in `computed`. Returns the number of incoming messages, which come last.
     ///
     /// # Errors
     /// [`gustav_core::Error::OutOfMemory`].

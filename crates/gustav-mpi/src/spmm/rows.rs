@@ -36,8 +36,8 @@ struct Part<A: CpuScalar> {
     product: Product<A>,
 }
 
-/// Whether moving the rows of B, with which nothing is multiplied meanwhile, takes fewer bytes than gathering the values
-/// of blocks and adding their partial rows of C.
+/// Whether moving the rows of B, with which nothing is multiplied meanwhile, takes fewer bytes than gathering the
+/// values of blocks and adding their partial rows of C.
 pub(super) fn is_cheaper<T: DistScalar>(blocks: &Blocks, rows_of_b: usize, n: usize) -> bool {
     let Blocks { own, others } = blocks;
     if n == 0 || others.is_empty() || others.iter().any(|b| !b.there.columns.is_empty()) {

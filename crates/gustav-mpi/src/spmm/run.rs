@@ -100,8 +100,8 @@ impl<T: DistScalar> SpmmPlan<T> {
 }
 
 impl<T: DistScalar> Shared<'_, T> {
-    /// Computes partial rows for the peer at `position`, if there are some with values from there, or with this rank's, as
-    /// `received` says; and sends what is complete then.
+    /// Computes partial rows for the peer at `position`, if there are some with values from there, or with this
+    /// rank's, as `received` says; and sends what is complete then.
     fn serve(
         &mut self,
         peers: &mut [Peer<Product<T::Accum>>],
@@ -219,8 +219,8 @@ impl<T: DistScalar> Shared<'_, T> {
         incoming: &[Contents],
         c: &mut DenseViewMut<'_, T::Accum>,
     ) -> Result<()> {
-        // What others wait for is done before what this rank waits for: it depends on what is sent at once alone, or, of
-        // partial rows that are added up, on that.
+        // What others wait for is done before what this rank waits for: it depends on what is sent at once alone, or,
+        // of partial rows that are added up, on that.
         for stage in [1, 2] {
             for (message, contents) in incoming.iter().enumerate() {
                 let is_now = match *contents {

@@ -185,7 +185,7 @@ pub struct Volume {
     pub partial_rows_bytes: u64,
     /// Bytes in all if every rank sent all its rows of B to all others.
     pub oblivious_bytes: u64,
-    /// Bytes that go from one host to another if every rank got each row of B from the rank that has it.
+    /// Bytes that go from one host to another if everything were sent directly.
     pub direct_network_bytes: u64,
 }
 
@@ -206,7 +206,7 @@ impl Volume {
         Self::on_hosts(pattern, rows, columns, &Hosts::apart(rows.ranks()), shape)
     }
 
-    /// The same for ranks that share hosts.
+    /// The same for ranks that share hosts, with two levels, as plans have that are not deterministic.
     ///
     /// # Errors
     /// As [`Volume::of`].
@@ -225,8 +225,8 @@ impl Volume {
 
     /// The same for ranks that share hosts, of a pattern that is never whole: `part` gives the rows of one rank, over
     /// all columns. Memory is that of the largest part, some 20 bytes for each of its nonzeros and some 30 for each of
-    /// the block that is counted; with `hosts` that several ranks share, also the numbers of rows that one host needs or
-    /// sums.
+    /// the block that is counted; with `hosts` that several ranks share, also the numbers of rows that one host needs
+    /// or sums.
     ///
     /// # Errors
     /// As [`Volume::of`], and those of `part`.

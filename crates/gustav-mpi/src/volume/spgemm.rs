@@ -12,9 +12,9 @@ use crate::{Hosts, Partition};
 
 impl Volume {
     /// The volume of an SpGEMM with a whole pattern of A, counted rank by rank without running it: just what a plan on
-    /// these ranks and hosts sends, with two levels. `rows` says which rank has which row of A and C, `columns` which column of A and
-    /// row of B; row r of B has `row_lengths[r]` nonzeros, of type `dtype`. The nonzeros of a rank are its intermediate
-    /// products.
+    /// these ranks and hosts sends, with two levels. `rows` says which rank has which row of A and C, `columns` which
+    /// column of A and row of B; row r of B has `row_lengths[r]` nonzeros, of type `dtype`. The nonzeros of a rank are
+    /// its intermediate products.
     ///
     /// # Errors
     /// As [`Volume::of`].

@@ -32,11 +32,17 @@ impl Job for Threads {
         limit: usize,
         work: impl Fn(Ranks) -> Result<P> + Sync,
     ) -> Result<Vec<P>> {
-        // As bytes, which are what ranks of an MPI job give.
-        let ranks = Ranks::in_process_on(hosts, limit);
-        let parts = all_ok(on_ranks(ranks, |ranks| work(ranks).map(|part| part.to_bytes())))?;
-        Ok(parts.iter().map(|bytes| P::of_bytes(bytes)).collect())
+        parts_of(Ranks::in_process_on(hosts, limit), work)
     }
+}
+
+/// What every rank gives, in order, as bytes in between, which are what ranks of an MPI job give.
+pub fn parts_of<P: Part>(
+    ranks: Vec<Ranks>,
+    work: impl Fn(Ranks) -> Result<P> + Sync,
+) -> Result<Vec<P>> {
+    let parts = all_ok(on_ranks(ranks, |ranks| work(ranks).map(|part| part.to_bytes())))?;
+    Ok(parts.iter().map(|bytes| P::of_bytes(bytes)).collect())
 }
 
 /// The ranks of `spread`, which send messages of up to `limit` bytes.

@@ -187,7 +187,8 @@ fn copies_that_do_not_divide_the_ranks_are_refused() {
     }
 }
 
-/// Ranks that give other arguments get an error that names the rank, also where bytes are counted before a plan is made.
+/// Ranks that give other arguments get an error that names the rank, also where bytes are counted before a plan is
+/// made.
 #[test]
 fn ranks_that_differ_choose_no_number_of_copies() {
     #[derive(Clone, Copy, Debug)]

@@ -11,8 +11,8 @@ use gustav_mpi::{Communicator, Ranks, Request, Tag};
 
 use crate::cases::of_inner;
 
-/// How many messages were sent from and received into device memory, those of them that were forwarded, and messages from and
-/// into memory of the host.
+/// How many messages were sent from and received into device memory, those of them that were forwarded, and messages
+/// from and into memory of the host.
 #[derive(Default)]
 pub struct Moved {
     pub on_device: AtomicU64,

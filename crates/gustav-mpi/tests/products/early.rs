@@ -16,7 +16,8 @@ const RANKS: usize = 3;
 
 /// A matrix of which most rows of a rank need nothing of others, on ranks whose messages are taken in either order.
 fn grids<T: Scalar>(side: usize) -> [(Csr<T>, Vec<Ranks>); 2] {
-    [Ranks::in_process(RANKS), last_first(RANKS)].map(|ranks| (grid(side), ranks))
+    [Ranks::in_process(RANKS), last_first(Ranks::in_process(RANKS))]
+        .map(|ranks| (grid(side), ranks))
 }
 
 /// The same of a matrix of which each rank has `2 * half + 1` rows: half of them need the next rank alone, half the one
@@ -38,7 +39,8 @@ fn rings<T: Scalar>(half: usize) -> [(Csr<T>, Vec<Ranks>); 2] {
     let size = RANKS * rows;
     let values = (0..indices.len()).map(|k| T::from_f64((k % 5) as f64 - 2.0)).collect::<Vec<_>>();
     let matrix = Csr::new(size, size, offsets, indices, values).expect("a matrix");
-    [Ranks::in_process(RANKS), last_first(RANKS)].map(|ranks| (matrix.clone(), ranks))
+    [Ranks::in_process(RANKS), last_first(Ranks::in_process(RANKS))]
+        .map(|ranks| (matrix.clone(), ranks))
 }
 
 /// A grid of `side` times `side` points, each beside its neighbours, some of which come out of order.

@@ -1,19 +1,44 @@
-//! Ranks as threads that take the messages which were started last first.
+//! Ranks as threads that take messages in another order than that of their arrival: of those that are done, what was
+//! started last.
 
 use gustav_core::Result;
-use gustav_mpi::{Communicator, Ranks, Request, Tag};
+use gustav_mpi::{Communicator, Hosts, Ranks, Request, Tag};
+use gustav_testkit::battery::Settings;
 
+use crate::cases::job::{Job, Part};
 use crate::cases::of_inner;
+use crate::common::parts_of;
 
 /// Ranks whose messages are taken in the opposite order.
 struct LastFirst {
     ranks: Ranks,
 }
 
-/// `ranks` ranks.
-pub fn last_first(ranks: usize) -> Vec<Ranks> {
-    let ranks = Ranks::in_process(ranks).into_iter();
-    ranks.map(|ranks| Ranks::new(LastFirst { ranks })).collect()
+/// `ranks`, whose messages are taken so.
+pub fn last_first(ranks: Vec<Ranks>) -> Vec<Ranks> {
+    ranks.into_iter().map(|ranks| Ranks::new(LastFirst { ranks })).collect()
+}
+
+/// Jobs of such ranks, of numbers that several hosts can have several of.
+pub struct LastFirstThreads;
+
+impl Job for LastFirstThreads {
+    fn sizes(&self) -> Vec<usize> {
+        vec![4, 6, 7]
+    }
+
+    fn settings(&self, settings: Settings) -> Settings {
+        settings
+    }
+
+    fn on_ranks<P: Part>(
+        &self,
+        hosts: &Hosts,
+        limit: usize,
+        work: impl Fn(Ranks) -> Result<P> + Sync,
+    ) -> Result<Vec<P>> {
+        parts_of(last_first(Ranks::in_process_on(hosts, limit)), work)
+    }
 }
 
 impl LastFirst {
@@ -35,13 +60,21 @@ unsafe impl Communicator for LastFirst {
         unsafe { self.inner().start_receive(bytes, peer, tag) }
     }
     unsafe fn wait_any(&self, requests: &[Request]) -> Result<usize> {
-        let last = requests.len() - 1;
-        // SAFETY: promised by the caller: the last is as good as another to wait for.
-        unsafe { self.inner().wait_any(&requests[last..]).map(|_| last) }
+        loop {
+            // SAFETY: promised by the caller.
+            if let Some(at) = unsafe { self.test_any(requests)? } {
+                return Ok(at);
+            }
+            std::thread::yield_now();
+        }
     }
     unsafe fn test_any(&self, requests: &[Request]) -> Result<Option<usize>> {
-        let last = requests.len() - 1;
-        // SAFETY: promised by the caller.
-        unsafe { self.inner().test_any(&requests[last..]).map(|at| at.map(|_| last)) }
+        for at in (0..requests.len()).rev() {
+            // SAFETY: promised by the caller.
+            if unsafe { self.inner().test_any(&requests[at..=at])? }.is_some() {
+                return Ok(Some(at));
+            }
+        }
+        Ok(None)
     }
 }

@@ -11,6 +11,7 @@ use crate::cases::rows::{pattern_of, rows_of};
 use crate::cases::spmm;
 use crate::cases::spread::Spread;
 use crate::common::{Counting, Threads, all_ok, in_process, on_ranks};
+use crate::last_first::LastFirstThreads;
 
 #[test]
 fn f32_plus_times() {
@@ -44,9 +45,8 @@ fn deterministic_plans_give_the_same_bits() {
         let n = 5;
         let b: Vec<f32> =
             (0..a.ncols() * n).map(|k| ((k * 37 % 101) as f32 - 50.0) / 7.0).collect();
-        let spread =
-            Spread { ranks: 4, kind: 0, on_host: 2, communication: Communication::Cheapest };
-        let run = || {
+        let run = |on_host, communication| {
+            let spread = Spread { ranks: 4, kind: 0, on_host, communication };
             let mut c = vec![0.0; a.nrows() * n];
             let case = SpmmCase {
                 name: matrix.name,
@@ -61,12 +61,22 @@ fn deterministic_plans_give_the_same_bits() {
             spmm::multiply(&Threads, case, Semiring::PlusTimes, true, spread).unwrap();
             c.into_iter().map(f32::to_bits).collect::<Vec<_>>()
         };
-        let first = run();
-        assert!((0..3).all(|_| run() == first), "{}", matrix.name);
+        for communication in Communication::ALL {
+            let first = run(2, communication);
+            // Wherever the ranks are.
+            let others = [2, 1, 3, 4].map(|on_host| run(on_host, communication) == first);
+            assert_eq!(others, [true; 4], "{} {communication:?}", matrix.name);
+        }
     }
 }
 
-/// The volume that plans count is the one that is counted without them, and what they send.
+/// What crosses between hosts once is right in whatever order messages are taken.
+#[test]
+fn relays_take_messages_in_any_order() {
+    spmm::f64_plus_times_with_wide_indices(&LastFirstThreads);
+    spmm::every_semiring(&LastFirstThreads);
+}
+
 /// A volume of which nobody knows the hosts.
 fn without_levels(volume: &Volume) -> Volume {
     let of_rank = |rank: &RankVolume| RankVolume { network: Traffic::default(), ..*rank };
@@ -74,6 +84,7 @@ fn without_levels(volume: &Volume) -> Volume {
     Volume { ranks, direct_network_bytes: 0, ..volume.clone() }
 }
 
+/// The volume that plans count is the one that is counted without them, and what they send.
 #[test]
 fn volumes_are_counted_without_running() {
     // Plans in which rows of B cross between hosts once, partial rows of C, or either; of A·B, and of Aᵀ·B.

@@ -43,8 +43,8 @@ impl LengthCounts {
         LengthCounts { counts }
     }
 
-    /// Rows of at most `longest` nonzeros, and longer ones. Where `longest` lies within a bin, the rows of that bin count
-    /// as spread evenly over its lengths, up to the longest row.
+    /// Rows of at most `longest` nonzeros, and longer ones. Where `longest` lies within a bin, the rows of that bin
+    /// count as spread evenly over its lengths, up to the longest row.
     pub fn split(rows: &RowLengths, longest: u32) -> (Self, Self) {
         let (most, limit) = (rows.max() as f64, f64::from(longest));
         let (mut whole, mut longer) = (Vec::new(), Vec::new());

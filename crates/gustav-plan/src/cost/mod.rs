@@ -25,8 +25,8 @@ pub use facts::{Facts, HostFacts};
 pub use lengths::LengthCounts;
 pub use parameters::{CpuParameters, Fitted, OfColumns, OfProduct, Parameters};
 
-/// The exponent of the norm in which times of the whole device and of one group are added: the sum at 1, the greater one
-/// at infinity. Of 1, 1.5, 2, 3 and 4, choices on families held out of the fit lost least at 3.
+/// The exponent of the norm in which times of the whole device and of one group are added: the sum at 1, the greater
+/// one at infinity. Of 1, 1.5, 2, 3 and 4, choices on families held out of the fit lost least at 3.
 const OVERLAP: f64 = 3.0;
 
 /// What takes time. Amounts are in microseconds at nominal rates.
@@ -205,8 +205,8 @@ impl Bounds {
 pub struct Predicted {
     /// Microseconds.
     pub us: f64,
-    /// Whether the class was measured with values of this size: other predictions rank configurations, by the parameters
-    /// of another size, and are no times.
+    /// Whether the class was measured with values of this size: other predictions rank configurations, by the
+    /// parameters of another size, and are no times.
     pub measured: bool,
     /// The part of each bound in microseconds, the largest first.
     pub parts: Vec<(Bound, f64)>,

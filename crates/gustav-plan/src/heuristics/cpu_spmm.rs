@@ -6,7 +6,8 @@ use crate::cost::CpuParameters;
 use crate::cost::cpu_spmm::Work;
 use crate::{Algorithm, DeviceProfile, RowStats};
 
-/// The algorithms that the [cost model](crate::cost) chooses among: every product with rows of B can be computed by each.
+/// The algorithms that the [cost model](crate::cost) chooses among: every product with rows of B can be computed by
+/// each.
 pub const CANDIDATES: [Algorithm; 4] =
     [Algorithm::RowSplit, Algorithm::NonzeroSplit, Algorithm::RowBlock, Algorithm::ColumnPanel];
 

@@ -2,17 +2,19 @@
 
 use gustav_core::{DType, IndexType, Problem, Semiring};
 
-use crate::{Algorithm, RowStats};
+use crate::{Algorithm, DeviceProfile, RowStats};
 
 /// Expected calls from which compressing the column indices pays. Compression takes as long as 10
 /// to 60 executions and saves a tenth to two thirds of each.
 const COMPRESS_FROM: u64 = 100;
+/// Lanes of f32 of vectors with masks, those of AVX-512. Encodings that need masks save work as well as bytes.
+const MASKED_LANES: usize = 16;
 /// Largest ratio of the longest row to the mean with which equal numbers of whole rows balance the
 /// threads.
 const EVEN: f64 = 4.0;
 
 /// The algorithm and the reason.
-pub fn choose(stats: &RowStats, problem: &Problem) -> (Algorithm, String) {
+pub fn choose(stats: &RowStats, problem: &Problem, profile: &DeviceProfile) -> (Algorithm, String) {
     if problem.transpose_a {
         return (Algorithm::Csb, "its blocks multiply as Aᵀ without writing to shared rows".into());
     }
@@ -20,7 +22,10 @@ pub fn choose(stats: &RowStats, problem: &Problem) -> (Algorithm, String) {
         && problem.semiring == Semiring::PlusTimes
         && problem.index_type == IndexType::U32
         && problem.cols <= i32::MAX as usize;
-    if vectors && problem.calls >= COMPRESS_FROM {
+    // Bytes are worth saving where they come from memory.
+    let bytes = stats.nnz * (problem.dtype.bytes() + problem.index_type.bytes());
+    let saves = profile.lanes >= MASKED_LANES || bytes > profile.llc_bytes;
+    if vectors && saves && problem.calls >= COMPRESS_FROM {
         let reason = format!("{} calls repay the compression of the column indices", problem.calls);
         return (Algorithm::CompressedIndex, reason);
     }
@@ -44,6 +49,12 @@ mod tests {
     use super::*;
 
     fn chosen(lengths: &[usize], refine: fn(Problem) -> Problem) -> Algorithm {
+        chosen_on(MASKED_LANES, lengths, refine)
+    }
+
+    fn chosen_on(lanes: usize, lengths: &[usize], refine: fn(Problem) -> Problem) -> Algorithm {
+        let (l2_bytes, llc_bytes) = (1 << 10, 1 << 12);
+        let profile = DeviceProfile { name: "CPU".into(), units: 1, lanes, l2_bytes, llc_bytes };
         let (mut offsets, mut indices) = (vec![0u32], Vec::new());
         for &length in lengths {
             indices.extend(0..length as u32);
@@ -52,7 +63,8 @@ mod tests {
         let values = vec![1.0f32; indices.len()];
         let a = Csr::new(lengths.len(), 1000, offsets, indices, values).unwrap();
         let problem = refine(Problem::spmv(&a.view()));
-        let (algorithm, reason) = choose(&RowStats::new(&a.pattern().view()), &problem);
+        let stats = RowStats::new(&a.pattern().view());
+        let (algorithm, reason) = choose(&stats, &problem, &profile);
         assert!(!reason.is_empty());
         algorithm
     }
@@ -67,6 +79,9 @@ mod tests {
         empty[7] = 900;
         assert_eq!(chosen(&empty, |p| p), Algorithm::MergePath);
         assert_eq!(chosen(&hub, |p| p.calls(1000)), Algorithm::CompressedIndex);
+        // In the caches, and not.
+        assert_eq!(chosen_on(8, &[5; 40], |p| p.calls(1000)), Algorithm::RowSplit);
+        assert_eq!(chosen_on(8, &hub, |p| p.calls(1000)), Algorithm::CompressedIndex);
         assert_eq!(chosen(&[5; 40], |p| p.transpose_a(true)), Algorithm::Csb);
         let min_plus = |p: Problem| p.calls(1000).semiring(Semiring::MinPlus);
         assert_eq!(chosen(&hub, min_plus), Algorithm::NonzeroSplit);

@@ -72,7 +72,8 @@ pub struct Prediction {
 }
 
 impl Model {
-    /// A model for `device` and `columns` of B, with layers that were trained on inputs as `standardisation` gives them.
+    /// A model for `device` and `columns` of B, with layers that were trained on inputs as `standardisation` gives
+    /// them.
     ///
     /// # Errors
     /// [`Error::Format`] for shapes that do not fit one another, and numbers that are not finite.

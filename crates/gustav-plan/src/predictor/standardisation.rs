@@ -11,8 +11,8 @@ pub struct Standardisation {
 }
 
 impl Standardisation {
-    /// That of the first `inputs` inputs over the matrices of `table`; ones that do not vary get a deviation of 1. At least
-    /// one and at most all inputs of the table are taken.
+    /// That of the first `inputs` inputs over the matrices of `table`; ones that do not vary get a deviation of 1. At
+    /// least one and at most all inputs of the table are taken.
     pub fn new(table: &Table, inputs: usize) -> Self {
         let inputs = inputs.clamp(1, table.inputs());
         let raw: Vec<_> = table.cases().iter().map(|c| c.inputs.logs()).collect();

@@ -161,7 +161,8 @@ impl Ranks {
     }
 }
 
-/// Runs collective work detached from the interpreter. After a panic nobody knows what other ranks wait for: the job ends.
+/// Runs collective work detached from the interpreter. After a panic nobody knows what other ranks wait for: the job
+/// ends.
 ///
 /// # Errors
 /// As [`detached`].

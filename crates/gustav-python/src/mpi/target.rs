@@ -1,4 +1,5 @@
-//! Where a rank computes, and plans that its threads share. Arrays are in rows, so that the ranks' plans are of one layout.
+//! Where a rank computes, and plans that its threads share. Arrays are in rows, so that the ranks' plans are of one
+//! layout.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -87,8 +88,8 @@ pub fn expect_gpu(place: &Place) -> Result<&Gpu, Fault> {
     }
 }
 
-/// Has the device's own stream, on which plans over ranks do their work and wait for it, wait for the call's. What fails
-/// here, as in finding the operands, other ranks have to be told.
+/// Has the device's own stream, on which plans over ranks do their work and wait for it, wait for the call's. What
+/// fails here, as in finding the operands, other ranks have to be told.
 pub fn ordered<R>(gpu: &Gpu, operands: impl FnOnce() -> Result<R, Fault>) -> Result<R, Fault> {
     let found = || {
         gpu.on()?.stream().wait(&gpu.stream.record()?)?;

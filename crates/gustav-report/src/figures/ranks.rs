@@ -8,8 +8,8 @@ use crate::ranks::{CountedBytes, RankRecords, SCHEMES};
 /// The first scheme of a figure of bytes: those before it are what others are relative to.
 const FIRST_RELATIVE: usize = 1;
 
-/// Bytes that ranks send, relative to sending all of B to all ranks, against their number: as an SVG file, of the records
-/// of unseen and of generated matrices.
+/// Bytes that ranks send, relative to sending all of B to all ranks, against their number: as an SVG file, of the
+/// records of unseen and of generated matrices.
 ///
 /// # Errors
 /// When the drawing fails.

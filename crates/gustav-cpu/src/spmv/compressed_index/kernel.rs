@@ -10,7 +10,7 @@ use super::{masked, slices};
 use crate::spmv::epilogue::Finish;
 #[cfg(target_arch = "x86_64")]
 use crate::spmv::lanes::MaskLanes;
-use crate::spmv::lanes::{Element, Kernel, Lanes, PREFETCH_DISTANCE};
+use crate::spmv::lanes::{Element, Kernel, Lanes, PREFETCH_DISTANCE, are_short};
 
 /// One partition of the rows of a compressed matrix, the operands, and the epilogue.
 pub(crate) struct Part<'a, E> {
@@ -120,14 +120,8 @@ impl<E: Element, O: Index> Partition<'_, E, O> {
                 Code::Shift { first, len } => {
                     self.shift(rows, &self.encoded.distances[first..first + len]);
                 }
-                Code::Narrow { base, walk: Walk::Loads } => {
-                    self.rows::<E::Plain, _>(rows, Narrow::new(&self.encoded.codes, self.x, base));
-                }
                 Code::Narrow { base, .. } => {
                     self.rows::<V, _>(rows, Narrow::new(&self.encoded.codes, self.x, base));
-                }
-                Code::Plain { walk: Walk::Loads } => {
-                    self.rows::<E::Plain, _>(rows, Plain { indices: self.indices, x: self.x });
                 }
                 // Windows and slices are encoded only for lanes with masks.
                 Code::Plain { .. } | Code::Windows { .. } | Code::Slices { .. } => {
@@ -138,33 +132,80 @@ impl<E: Element, O: Index> Partition<'_, E, O> {
     }
 
     #[inline(always)]
-    fn shift(&self, rows: Range<usize>, distances: &[isize]) {
-        let mut values = self.values[self.offsets[rows.start].to_usize()..].iter();
+    unsafe fn shift(&self, rows: Range<usize>, distances: &[isize]) {
+        let Partition { offsets, values, x, finish, .. } = *self;
+        let mut value = values.as_ptr().wrapping_add(offsets[rows.start].to_usize());
         for row in rows {
-            let products = distances.iter().zip(&mut values);
-            let sum = products.fold(E::zero(), |sum, (distance, value)| {
-                value.times_plus(self.x[row.wrapping_add_signed(*distance)], sum)
-            });
-            // SAFETY: the segment's rows are y's.
-            unsafe { self.finish.one(row, sum) };
+            let mut sum = E::zero();
+            // SAFETY: the segment was made from this pattern; the segment's rows are y's.
+            unsafe {
+                for distance in distances {
+                    let x = *x.get_unchecked(row.wrapping_add_signed(*distance));
+                    sum = (*value).times_plus(x, sum);
+                    value = value.add(1);
+                }
+                finish.one(row, sum);
+            }
         }
     }
 
     #[inline(always)]
     unsafe fn rows<V: Lanes<Elem = E>, C: Columns<E>>(&self, rows: Range<usize>, columns: C) {
-        let mut start = self.offsets[rows.start].to_usize();
+        let entries = self.offsets[rows.end].to_usize() - self.offsets[rows.start].to_usize();
+        // SAFETY: promised by the caller.
+        unsafe {
+            match are_short::<V>(rows.len(), entries) {
+                true => self.each::<V, C, true>(rows, columns),
+                false => self.each::<V, C, false>(rows, columns),
+            }
+        }
+    }
+
+    /// Finishes every row; with `SHORT` its entries are summed one after another.
+    #[inline(always)]
+    unsafe fn each<V: Lanes<Elem = E>, C: Columns<E>, const SHORT: bool>(
+        &self,
+        rows: Range<usize>,
+        columns: C,
+    ) {
+        // Not read again from `self` after every row, which the compiler takes to be written with y.
+        let Partition { offsets, values, finish, .. } = *self;
+        let mut start = offsets[rows.start].to_usize();
         for row in rows {
-            let end = self.offsets[row + 1].to_usize();
+            let end = offsets[row + 1].to_usize();
             // SAFETY: promised by the caller.
-            unsafe { self.finish.one(row, self.dot::<V, C>(start..end, columns)) };
+            unsafe {
+                let sum = match SHORT {
+                    true => Self::sum(values, start..end, columns),
+                    false => Self::dot::<V, C>(values, start..end, columns),
+                };
+                finish.one(row, sum);
+            }
             start = end;
         }
     }
 
+    /// The sum of one row, an entry after another.
+    #[inline(always)]
+    unsafe fn sum<C: Columns<E>>(values: &[E], entries: Range<usize>, c: C) -> E {
+        let mut sum = E::zero();
+        let mut k = entries.start;
+        while k < entries.end {
+            // SAFETY: entries lie in the arrays; columns in x.
+            sum = unsafe { values.get_unchecked(k).times_plus(c.at(k), sum) };
+            k += 1;
+        }
+        sum
+    }
+
     /// The sum of one row, two gathers in flight.
     #[inline(always)]
-    unsafe fn dot<V: Lanes<Elem = E>, C: Columns<E>>(&self, entries: Range<usize>, c: C) -> E {
-        let values = self.values.as_ptr();
+    unsafe fn dot<V: Lanes<Elem = E>, C: Columns<E>>(
+        values: &[E],
+        entries: Range<usize>,
+        c: C,
+    ) -> E {
+        let values = values.as_ptr();
         let (mut k, end) = (entries.start, entries.end);
         // SAFETY: entries lie in the arrays; columns in x.
         unsafe {
@@ -194,6 +235,8 @@ impl<E: Element, O: Index> Partition<'_, E, O> {
 
 /// The columns of entries in one encoding, and x.
 pub(super) trait Columns<E>: Copy {
+    /// x at the column of entry `k`.
+    unsafe fn at(self, k: usize) -> E;
     /// x at the columns of the entries from `k` on.
     unsafe fn gather<V: Lanes<Elem = E>>(self, k: usize) -> V;
     unsafe fn gather_first<V: Lanes<Elem = E>>(self, k: usize, n: usize) -> V;
@@ -211,6 +254,11 @@ pub(super) struct Plain<'a, E> {
 }
 
 impl<E: Element> Columns<E> for Plain<'_, E> {
+    #[inline(always)]
+    unsafe fn at(self, k: usize) -> E {
+        // SAFETY: entries lie in the arrays; columns in x.
+        unsafe { *self.x.get_unchecked(*self.indices.get_unchecked(k) as usize) }
+    }
     #[inline(always)]
     fn prefetch<V: Lanes>(self, k: usize) {
         V::prefetch(self.indices.as_ptr().wrapping_add(k).wrapping_byte_add(PREFETCH_DISTANCE));
@@ -254,6 +302,11 @@ impl<'a, E> Narrow<'a, E> {
 }
 
 impl<E: Element> Columns<E> for Narrow<'_, E> {
+    #[inline(always)]
+    unsafe fn at(self, k: usize) -> E {
+        // SAFETY: entries lie in the arrays; columns in x.
+        unsafe { *self.x.get_unchecked(usize::from(*self.codes.get_unchecked(k))) }
+    }
     #[inline(always)]
     fn prefetch<V: Lanes>(self, k: usize) {
         V::prefetch(self.codes.as_ptr().wrapping_add(k).wrapping_byte_add(PREFETCH_DISTANCE));

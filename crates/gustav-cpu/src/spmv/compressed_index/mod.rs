@@ -59,7 +59,7 @@ impl<A: Arith> Compressed<A> {
         isa: Isa,
         threads: usize,
     ) -> Result<Self> {
-        let loads = matches!(isa, Isa::Avx2 | Isa::Avx512) && has_slow_gathers();
+        let loads = isa == Isa::Avx512 && has_slow_gathers();
         let limits = Limits { width: 64 / dtype.bytes(), masks: isa == Isa::Avx512, loads };
         let offsets = match offsets {
             IndexSlice::U32(offsets) => Offsets::U32(copy(offsets)?),

@@ -14,7 +14,7 @@ pub(super) struct Limits {
     /// Whether masks are available, to expand values over windows and to sum vectors that hold many
     /// rows.
     pub(super) masks: bool,
-    /// Whether loads of single values are faster than gathers.
+    /// Whether rows may be multiplied without the gathers of their lanes, which are slow.
     pub(super) loads: bool,
 }
 

@@ -13,6 +13,7 @@ impl<E: Arith, const N: usize> Lanes for Array<E, N> {
     type Elem = E;
     type Index = [u32; N];
     const N: usize = N;
+    const GATHERS: bool = false;
 
     #[inline(always)]
     unsafe fn zero() -> Self {

@@ -12,6 +12,16 @@ pub(super) unsafe fn run<E: Element, K: Kernel<E>>(kernel: K) -> K::Output {
     unsafe { kernel.run::<E::Avx2>() }
 }
 
+/// The same with arrays for lanes, whose operations become instructions of AVX2, but for gathers.
+///
+/// # Safety
+/// As [`run`].
+#[target_feature(enable = "avx2,fma,bmi1,bmi2,lzcnt,popcnt")]
+pub(super) unsafe fn run_plain<E: Element, K: Kernel<E>>(kernel: K) -> K::Output {
+    // SAFETY: promised by the caller.
+    unsafe { kernel.run::<E::Plain>() }
+}
+
 // Eight ones, then eight zeros: a vector read at 8 - n selects the first n lanes.
 static MASK32: [i32; 16] = [-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0];
 static MASK64: [i64; 8] = [-1, -1, -1, -1, 0, 0, 0, 0];
@@ -46,6 +56,7 @@ impl Lanes for F32x8 {
     type Elem = f32;
     type Index = __m256i;
     const N: usize = 8;
+    const GATHERS: bool = true;
 
     #[inline(always)]
     unsafe fn zero() -> Self {
@@ -125,6 +136,7 @@ impl Lanes for F64x4 {
     type Elem = f64;
     type Index = __m128i;
     const N: usize = 4;
+    const GATHERS: bool = true;
 
     #[inline(always)]
     unsafe fn zero() -> Self {

@@ -32,6 +32,7 @@ macro_rules! lanes {
             type Elem = $elem;
             type Index = $index;
             const N: usize = $n;
+            const GATHERS: bool = true;
 
             #[inline(always)]
             unsafe fn zero() -> Self {

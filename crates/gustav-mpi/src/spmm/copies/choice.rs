@@ -25,12 +25,12 @@ pub struct Copies {
 pub struct CopiesCandidate {
     /// Ranks of a team.
     pub copies: usize,
-    /// Bytes that all ranks send in one execution, each row of B directly to the ranks that need it; `None` where a rank
-    /// lacks the memory to count them.
+    /// Bytes that all ranks send in one execution, each row of B directly to the ranks that need it; `None` where a
+    /// rank lacks the memory to count them.
     pub sent_bytes: Option<u64>,
-    /// Bytes that a plan holds on the rank that needs most, counted for values, the pattern of the part, sums and messages,
-    /// those of its product left out where bytes are not counted; with what making it takes where a rank lacks that; of one
-    /// copy, for messages.
+    /// Bytes that a plan holds on the rank that needs most, counted for values, the pattern of the part, sums and
+    /// messages, those of its product left out where bytes are not counted; with what making it takes where a rank
+    /// lacks that; of one copy, for messages.
     pub memory_bytes: u64,
     /// Whether every rank has that memory. One copy needs none but the messages, and is always possible.
     pub fits: bool,
@@ -139,8 +139,8 @@ fn where_memory_allows<R>(ranks: &Ranks, made: Result<R>) -> Result<Option<R>> {
     }
 }
 
-/// Bytes that this rank sends in a product of `local`, its rows, and that its messages hold; nothing where some rank lacks
-/// the memory to count them. Collective.
+/// Bytes that this rank sends in a product of `local`, its rows, and that its messages hold; nothing where some rank
+/// lacks the memory to count them. Collective.
 fn count<I: Index, O: Index, P: Index>(
     pattern: &DistPattern<I, O>,
     local: &PatternView<'_, I, P>,
@@ -167,8 +167,8 @@ fn count<I: Index, O: Index, P: Index>(
     Ok(Some([sent, sent + received]))
 }
 
-/// Of teams of `copies`: bytes that this rank sends and holds, as of [`count`], and bytes that its plan holds. The part of a
-/// team is made only where every rank has `available` bytes for it. Collective.
+/// Of teams of `copies`: bytes that this rank sends and holds, as of [`count`], and bytes that its plan holds. The
+/// part of a team is made only where every rank has `available` bytes for it. Collective.
 fn of_team<T: DistScalar, I: Index, O: Index>(
     pattern: &DistPattern<I, O>,
     copies: usize,

@@ -76,12 +76,12 @@ fn choose<T: DistScalar, I: Index, O: Index, D>(
 ) -> Result<Copies> {
     let Replicated { copies, memory, .. } = replicated;
     let ranks = pattern.ranks();
-    let checked = copies
-        .map_or(Ok(()), |copies| check::<T>(problem, ranks.size(), copies))
-        .and_then(|()| supports(problem, ranks.size()))
-        .and_then(|()| problem.check_a(pattern.nrows(), pattern.ncols(), pattern.nnz()));
     let (dtype, index_type, offset_type) = (T::DTYPE, I::TYPE, O::TYPE);
     let typed = Problem { dtype, index_type, offset_type, ..problem.clone() };
+    let checked = copies
+        .map_or(Ok(()), |copies| check::<T>(&typed, ranks.size(), copies))
+        .and_then(|()| supports(&typed, ranks.size()))
+        .and_then(|()| typed.check_a(pattern.nrows(), pattern.ncols(), pattern.nnz()));
     let _lock = ranks.lock();
     let mut arguments = arguments(ranks.next_plan(), &typed, pattern, options);
     let of_copies = copies.map_or_else(|| "automatic".into(), |copies| copies.to_string());

@@ -108,8 +108,8 @@ impl TeamCounts {
 }
 
 impl<I: Index> TeamPart<I> {
-    /// The part of this rank in its team of `copies` consecutive ranks. Collective; what this rank alone fails in, it alone
-    /// knows.
+    /// The part of this rank in its team of `copies` consecutive ranks. Collective; what this rank alone fails in, it
+    /// alone knows.
     ///
     /// # Errors
     /// As [`Pattern::new`], and as all calls of a [`Communicator`](crate::Communicator).

@@ -64,12 +64,10 @@ pub(super) fn build<T: DistScalar, I: Index, O: Index>(
     counted.add_messages(&exchange, rank, hosts);
     let messages = GpuMessages::new(ranks, device, exchange, forwards, None)?;
 
-    let partial = peers.iter().filter_map(|p| p.received.as_ref()?.rows.as_ref());
-    let partial = partial.map(|(_, rows)| rows.data().bytes()).sum::<usize>();
-    let held =
-        peers.iter().flat_map(Peer::products).chain([&own]).map(Product::bytes).sum::<usize>();
-    let lists = partial_rows.lists().map(RowList::bytes).sum::<usize>();
-    let held = held + partial + lists + messages.bytes();
+    let sends = relays.iter().flat_map(|send| [&send.rows, &send.values]);
+    let lists = sends.chain(partial_rows.lists()).map(RowList::bytes).sum::<usize>();
+    let of_peers = peers.iter().map(Peer::bytes).sum::<usize>();
+    let held = own.bytes() + of_peers + lists + messages.bytes();
     let explained = (&problem, pattern);
     let choice = own.plan.choice();
     let early = own.nnz as u64;
@@ -127,9 +125,17 @@ fn peer<T: DistScalar>(
 }
 
 impl<T: DistScalar> Peer<T> {
-    fn products(&self) -> impl Iterator<Item = &Product<T>> {
-        let received = self.received.iter().map(|received| &received.product);
-        received.chain(self.served.iter().map(|served| &served.product))
+    /// Bytes that it holds besides messages.
+    fn bytes(&self) -> usize {
+        let sent = self.send.iter().map(|send| send.rows.bytes() + send.values.bytes());
+        let received = self.received.iter().map(|received| {
+            let partial = received.rows.as_ref();
+            let partial = partial.map_or(0, |(list, rows)| list.bytes() + rows.data().bytes());
+            received.product.bytes() + partial
+        });
+        let served = self.served.iter().map(|served| served.product.bytes());
+        let partial = self.partial.iter().map(|(_, list)| list.bytes());
+        sent.chain(received).chain(served).chain(partial).sum()
     }
 }
 

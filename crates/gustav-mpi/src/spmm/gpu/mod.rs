@@ -121,8 +121,8 @@ impl<T: DistScalar> GpuSpmmPlan<T> {
     /// vector, matrices of one column. C is finished when it returns. Collective.
     ///
     /// # Errors
-    /// As [`SpmmPlan::execute`](crate::SpmmPlan::execute); [`Error::Unsupported`] for an α of max-times that is not one,
-    /// [`Error::Device`], of which other ranks get an [`Error::OtherRank`]; C is undefined then.
+    /// As [`SpmmPlan::execute`](crate::SpmmPlan::execute); [`Error::Unsupported`] for an α of max-times that is not
+    /// one, [`Error::Device`], of which other ranks get an [`Error::OtherRank`]; C is undefined then.
     pub fn execute<'v>(
         &mut self,
         values: impl Into<DeviceValues<'v, T>>,

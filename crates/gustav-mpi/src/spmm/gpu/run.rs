@@ -86,8 +86,8 @@ impl<T: DistScalar> GpuSpmmPlan<T> {
 }
 
 impl<T: DistScalar> Running<'_, T> {
-    /// Computes partial rows for the peer at `position`, if there are some with values from there, or with this rank's, as
-    /// `received` says; and has sent what is complete then.
+    /// Computes partial rows for the peer at `position`, if there are some with values from there, or with this
+    /// rank's, as `received` says; and has sent what is complete then.
     fn serve(&mut self, peers: &mut [Peer<T>], position: usize, received: bool) -> Result<()> {
         let n = self.columns;
         let served = peers[position].served.as_mut();
