@@ -160,7 +160,15 @@ fn expected_calls_decide_what_is_planned() {
     let algorithm =
         |line: &str| folder.json(&format!("{line} --repeat 1 --json"))["algorithm"].clone();
     assert_eq!(algorithm("spmv gen:grid5:40x40"), "row-split");
-    assert_eq!(algorithm("spmv gen:grid5:40x40 --calls 1000"), "compressed-index");
+    // In the caches, only encodings that need masks pay.
+    #[cfg(target_arch = "x86_64")]
+    let masks = is_x86_feature_detected!("avx512bw")
+        && is_x86_feature_detected!("avx512dq")
+        && is_x86_feature_detected!("avx512vl");
+    #[cfg(not(target_arch = "x86_64"))]
+    let masks = false;
+    let expected = if masks { "compressed-index" } else { "row-split" };
+    assert_eq!(algorithm("spmv gen:grid5:40x40 --calls 1000"), expected);
 }
 
 #[test]
