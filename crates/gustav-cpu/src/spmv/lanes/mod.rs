@@ -142,8 +142,8 @@ pub(crate) trait Kernel<E: Element>: Sized {
     }
 }
 
-/// Whether rows with so many entries in all are best summed one entry after another: where a vector of x takes a load for
-/// each lane, a row that fills one vector at most gains nothing from it, and ends later.
+/// Whether rows with so many entries in all are best summed one entry after another: where a vector of x takes a load
+/// for each lane, a row that fills one vector at most gains nothing from it, and ends later.
 #[inline(always)]
 pub(crate) const fn are_short<V: Lanes>(rows: usize, entries: usize) -> bool {
     // Measured on an AVX2 machine: rows of one and a half vectors take as long either way, in f32 and f64.

@@ -48,8 +48,9 @@ impl<T: DistScalar> ReplicatedSpmmPlan<T> {
     /// Plans `problem` for `pattern`. Collective.
     ///
     /// # Errors
-    /// As [`SpmmPlan::new`], [`Error::Argument`] when the number of copies does not divide that of ranks, and
-    /// [`Error::Unsupported`] for Aᵀ and for f16 and bf16 with a number of copies, even of one.
+    /// As [`SpmmPlan::new`], [`Error::Argument`](gustav_core::Error::Argument) when the number of copies does not
+    /// divide that of ranks, and [`Error::Unsupported`](gustav_core::Error::Unsupported) for Aᵀ and for f16 and bf16
+    /// with a number of copies, even of one.
     pub fn new<I: Index, O: Index>(
         pattern: &DistPattern<I, O>,
         problem: &Problem,
