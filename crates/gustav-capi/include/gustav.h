@@ -249,8 +249,8 @@ gustav_status gustav_execute(const gustav_plan *plan,
 //
 // # Safety
 // As for `gustav_execute`; memory of the tensors is not freed before the work on it is done, and work of others on it
-// is ordered before or after, by the stream or by events. While a graph is replayed, its plans are executed on no other
-// stream.
+// is ordered before or after, by the stream or by events. While a graph is replayed, its plans are executed on no
+// other stream.
 gustav_status gustav_execute_on(const gustav_plan *plan,
                                 const DLTensor *first,
                                 const DLTensor *second,
