@@ -44,12 +44,12 @@ impl<'a> Offsets<'a> {
         }
     }
 
-    /// Some of the offsets.
+    /// All offsets.
     #[inline(always)]
-    pub(crate) fn slice(&self, range: Range<usize>) -> IndexSlice<'a> {
+    pub(crate) fn all(&self) -> IndexSlice<'a> {
         match self {
-            Offsets::U32(o) => IndexSlice::U32(&o[range]),
-            Offsets::U64(o) => IndexSlice::U64(&o[range]),
+            Offsets::U32(o) => IndexSlice::U32(o),
+            Offsets::U64(o) => IndexSlice::U64(o),
         }
     }
 

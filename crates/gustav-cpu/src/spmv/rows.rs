@@ -30,7 +30,7 @@ pub(crate) const fn has_vectors<T: Scalar, I: Index, S: Ops<T::Accum>>() -> bool
         && matches!(T::DTYPE, DType::F32 | DType::F64)
 }
 
-/// Rows that are summed in the same way.
+/// Rows that are summed in one manner.
 const BLOCK: usize = 512;
 
 /// Longest x that vector kernels read: their gathers take 32-bit signed indices.
@@ -72,11 +72,11 @@ impl<'a, T: Scalar, I: Index> Operands<'a, T, I> {
 
     fn rows<E: Element>(&self, rows: Range<usize>, finish: Finish<E>) -> Rows<'a, E> {
         Rows {
-            offsets: self.offsets.slice(rows.start..rows.end + 1),
+            offsets: self.offsets.all(),
+            rows,
             indices: cast_slice(self.indices),
             values: cast_slice::<T, E>(self.values),
             x: cast_slice::<T, E>(self.x),
-            first: rows.start,
             finish,
         }
     }
@@ -114,13 +114,14 @@ impl<'a, T: Scalar, I: Index> Operands<'a, T, I> {
     }
 }
 
-/// Whole rows of A from row `first` on, one for every pair of neighbouring offsets.
+/// Some whole rows of A.
 pub(crate) struct Rows<'a, E> {
+    /// Of all rows.
     pub(crate) offsets: IndexSlice<'a>,
+    rows: Range<usize>,
     indices: &'a [u32],
     values: &'a [E],
     x: &'a [E],
-    first: usize,
     finish: Finish<E>,
 }
 
@@ -135,14 +136,16 @@ impl<E: Element, O: Index> Kernel<E> for TypedRows<'_, E, O> {
 
     #[inline(always)]
     unsafe fn run<V: Lanes<Elem = E>>(self) {
-        // A few long rows say nothing of those far from them.
-        let count = self.offsets.len() - 1;
-        for start in (0..count).step_by(BLOCK) {
-            let rows = start..count.min(start + BLOCK);
-            let [first, last] = [rows.start, rows.end].map(|k| self.offsets[k].to_usize());
+        let Range { start, end } = self.rows.rows;
+        // A few long rows say nothing of those far from them. Blocks are those of the whole matrix: which thread has a row
+        // does not change its sum.
+        for block in start / BLOCK..end.div_ceil(BLOCK) {
+            let whole = block * BLOCK..(self.offsets.len() - 1).min((block + 1) * BLOCK);
+            let [first, last] = [whole.start, whole.end].map(|k| self.offsets[k].to_usize());
+            let rows = whole.start.max(start)..whole.end.min(end);
             // SAFETY: offsets and indices belong to a valid matrix, the rows are in bounds of y.
             unsafe {
-                match are_short::<V>(rows.len(), last - first) {
+                match are_short::<V>(whole.len(), last - first) {
                     true => self.each::<V, true>(rows),
                     false => self.each::<V, false>(rows),
                 }
@@ -158,7 +161,7 @@ impl<E: Element, O: Index> TypedRows<'_, E, O> {
     /// Offsets and indices belong to a valid matrix, the rows are in bounds of y.
     #[inline(always)]
     unsafe fn each<V: Lanes<Elem = E>, const SHORT: bool>(&self, rows: Range<usize>) {
-        let Rows { indices, values, x, first, finish, .. } = self.rows;
+        let Rows { indices, values, x, finish, .. } = self.rows;
         let mut start = self.offsets[rows.start].to_usize();
         for row in rows {
             let end = self.offsets[row + 1].to_usize();
@@ -168,7 +171,7 @@ impl<E: Element, O: Index> TypedRows<'_, E, O> {
                     true => sum(indices, values, x, start..end),
                     false => dot::<V>(indices, values, x, start..end),
                 };
-                finish.one(first + row, sum);
+                finish.one(row, sum);
             }
             start = end;
         }
