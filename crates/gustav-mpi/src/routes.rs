@@ -8,9 +8,9 @@ use crate::{Device, Hosts, Ranks};
 
 /// How rows of an operand are received by this rank and sent by it.
 ///
-/// Partial rows of a result go the opposite way. Of their routes, `relays` are what this rank gets from ranks that
-/// have added up, `through` is the rank that it sends its own to, by the rank that has the rows, and `relayed` is what
-/// it adds up, `from` being the rank that has the rows and that the sums go to.
+/// Partial rows of a result go in the opposite direction. Of their routes, `relays` are what this rank gets from ranks
+/// that have added up, `through` is the rank that it sends its own to, by the rank that has the rows, and `relayed` is
+/// what it adds up, `from` being the rank that has the rows and that the sums go to.
 pub struct Routes {
     /// The rows that this rank sends for others to forward.
     pub relays: Vec<Relay>,

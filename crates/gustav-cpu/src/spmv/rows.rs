@@ -137,8 +137,8 @@ impl<E: Element, O: Index> Kernel<E> for TypedRows<'_, E, O> {
     #[inline(always)]
     unsafe fn run<V: Lanes<Elem = E>>(self) {
         let Range { start, end } = self.rows.rows;
-        // A few long rows say nothing of those far from them. Blocks are those of the whole matrix: which thread has a row
-        // does not change its sum.
+        // A few long rows say nothing of those far from them. Blocks are those of the whole matrix: which thread has a
+        // row does not change its sum.
         for block in start / BLOCK..end.div_ceil(BLOCK) {
             let whole = block * BLOCK..(self.offsets.len() - 1).min((block + 1) * BLOCK);
             let [first, last] = [whole.start, whole.end].map(|k| self.offsets[k].to_usize());

@@ -203,8 +203,8 @@ struct Described {
     remote: Vec<Option<RemoteBlock>>,
     /// Those of rows of B.
     routes: Routes,
-    /// Those of partial rows of C, which go the opposite way: to the rank that has a row, through one that adds them
-    /// up.
+    /// Those of partial rows of C, which go in the opposite direction: to the rank that has a row, through one that
+    /// adds them up.
     sums: Routes,
     /// Whether some rank computes on a GPU.
     any_gpu: bool,

@@ -146,7 +146,7 @@ pub(crate) trait Kernel<E: Element>: Sized {
 /// for each lane, a row that fills one vector at most gains nothing from it, and ends later.
 #[inline(always)]
 pub(crate) const fn are_short<V: Lanes>(rows: usize, entries: usize) -> bool {
-    // Measured on an AVX2 machine: rows of one and a half vectors take as long either way, in f32 and f64.
+    // Measured on an AVX2 machine: rows of one and a half vectors take as long with vectors as without, in f32 and f64.
     !V::GATHERS && 2 * entries < 3 * V::N * rows
 }
 
