@@ -9,8 +9,10 @@ pub trait Job {
     /// The numbers of ranks on which cases run.
     fn sizes(&self) -> Vec<usize>;
 
-    /// The cases of a battery of `settings` that run.
-    fn settings(&self, settings: Settings) -> Settings;
+    /// The cases of a battery of `settings` that run: all of them, unless a job has too many ranks for that.
+    fn settings(&self, settings: Settings) -> Settings {
+        settings
+    }
 
     /// What `work` gives on each of the ranks on `hosts`, in order. They send messages of up to `limit` bytes.
     ///

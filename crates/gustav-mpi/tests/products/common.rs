@@ -5,7 +5,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use gustav_core::Result;
 use gustav_mpi::{Communicator, Hosts, Ranks, Request, Tag};
-use gustav_testkit::battery::Settings;
 
 use crate::cases::job::{Job, Part};
 use crate::cases::of_inner;
@@ -20,10 +19,6 @@ pub struct Threads;
 impl Job for Threads {
     fn sizes(&self) -> Vec<usize> {
         RANKS.to_vec()
-    }
-
-    fn settings(&self, settings: Settings) -> Settings {
-        settings
     }
 
     fn on_ranks<P: Part>(

@@ -3,7 +3,6 @@
 
 use gustav_core::Result;
 use gustav_mpi::{Communicator, Hosts, Ranks, Request, Tag};
-use gustav_testkit::battery::Settings;
 
 use crate::cases::job::{Job, Part};
 use crate::cases::of_inner;
@@ -25,10 +24,6 @@ pub struct LastFirstThreads;
 impl Job for LastFirstThreads {
     fn sizes(&self) -> Vec<usize> {
         vec![4, 6, 7]
-    }
-
-    fn settings(&self, settings: Settings) -> Settings {
-        settings
     }
 
     fn on_ranks<P: Part>(
