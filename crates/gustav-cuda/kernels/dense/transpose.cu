@@ -4,6 +4,7 @@
 //   grid.x -> tiles of EDGE columns of `in`, grid.y -> tiles of EDGE rows (strided)
 //   CTA    =  EDGE x ROWS threads
 #include "common/epilogue.cuh"
+#include "ptx/dependents.cuh"
 
 using In = GUSTAV_VALUE;
 using Out = GUSTAV_OUT;
@@ -22,6 +23,7 @@ extern "C" __global__ void __launch_bounds__(GUSTAV_BLOCK) transpose(const Argum
     const Accum alpha = from_bits<Accum>(args.alpha), beta = from_bits<Accum>(args.beta);
     const int x = threadIdx.x % EDGE, y = threadIdx.x / EDGE;
     const u64 column = (u64)blockIdx.x * EDGE;
+    ptx::wait_for_prerequisites();
     for (u64 line = (u64)blockIdx.y * EDGE; line < args.lines; line += (u64)gridDim.y * EDGE) {
         for (int r = y; r < EDGE; r += ROWS)
             if (line + r < args.lines && column + x < args.length)

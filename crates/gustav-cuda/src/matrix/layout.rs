@@ -91,8 +91,8 @@ impl Transpose {
             bias,
         };
         let grid = (arguments.length.div_ceil(EDGE), arguments.lines.div_ceil(EDGE));
-        // SAFETY: the addresses are the caller's promise.
-        unsafe { self.kernel.launch(stream, grid, BLOCK, &arguments) }
+        // SAFETY: the addresses are the caller's promise; the kernel waits before it reads.
+        unsafe { self.kernel.launch_dependent(stream, grid, BLOCK, 0, &arguments) }
     }
 
     /// Queues a plain copy to the other layout.

@@ -1,5 +1,6 @@
 //! Products of which each takes the result of the one before, and overwrites what that one read: launches
-//! that begin before the one ahead has ended must not see anything too early.
+//! that begin before the one ahead has ended must not see anything too early, nor must the copies of
+//! column-major operands.
 
 use gustav_core::{Csr, Dense, Layout, Problem, Scalar, f16};
 use gustav_cuda::{Call, DeviceCsr, DeviceDense, Options, SpmmPlan};
@@ -28,19 +29,31 @@ fn matrix<T: Scalar>() -> Csr<T> {
     Csr::new(ROWS, ROWS, offsets, indices, values).expect("a matrix")
 }
 
-/// What `STEPS` products make of one B, waiting for each or not.
-fn iterate<T: Scalar>(algorithm: Algorithm, deterministic: bool, wait: bool) -> Vec<f64>
+/// A chain of products.
+#[derive(Clone, Copy, Debug)]
+struct Chain {
+    algorithm: Algorithm,
+    layout: Layout,
+    deterministic: bool,
+    /// Whether the host waits for every product.
+    wait: bool,
+}
+
+/// What `STEPS` products make of one B.
+fn iterate<T: Scalar>(chain: Chain) -> Vec<f64>
 where
     gustav_core::PlusTimes: gustav_core::StaticSemiring<T::Accum>,
 {
+    let Chain { algorithm, layout, deterministic, wait } = chain;
     let device = device();
     let a = DeviceCsr::upload(&device, &matrix::<T>().view()).expect("A");
-    let start = Dense::from_fn(ROWS, COLUMNS, Layout::RowMajor, |i, j| {
+    let start = Dense::from_fn(ROWS, COLUMNS, layout, |i, j| {
         T::from_f64(((i * 13 + j * 7) % 11) as f64 / 5.0 - 1.0)
     });
     let mut x = DeviceDense::upload(&device, &start.expect("B").view()).expect("B");
-    let mut y = DeviceDense::zeros(&device, ROWS, COLUMNS, Layout::RowMajor).expect("C");
+    let mut y = DeviceDense::zeros(&device, ROWS, COLUMNS, layout).expect("C");
     let problem: Problem = a.pattern().spmm(COLUMNS).problem.deterministic(deterministic);
+    let problem = problem.layouts(layout, layout);
     let options = Options { chooser: Chooser::Named(algorithm), ..Options::default() };
     let mut plan = SpmmPlan::new(a.pattern(), &problem, &options).expect("a plan");
     let stream = device.new_stream().expect("a stream");
@@ -62,17 +75,27 @@ fn check<T: Scalar>(algorithm: Algorithm)
 where
     gustav_core::PlusTimes: gustav_core::StaticSemiring<T::Accum>,
 {
-    let expected = iterate::<T>(algorithm, true, true);
+    for layout in [Layout::RowMajor, Layout::ColumnMajor] {
+        check_in::<T>(algorithm, layout);
+    }
+}
+
+fn check_in<T: Scalar>(algorithm: Algorithm, layout: Layout)
+where
+    gustav_core::PlusTimes: gustav_core::StaticSemiring<T::Accum>,
+{
+    let chain = Chain { algorithm, layout, deterministic: true, wait: false };
+    let expected = iterate::<T>(Chain { wait: true, ..chain });
     let norm = expected.iter().map(|v| v * v).sum::<f64>().sqrt();
-    assert!(norm > 0.1 && norm.is_finite(), "{algorithm:?}: {norm} says nothing");
+    assert!(norm > 0.1 && norm.is_finite(), "{chain:?}: {norm} says nothing");
     for _ in 0..3 {
-        let found = iterate::<T>(algorithm, true, false);
-        assert!(found == expected, "{algorithm:?} in {:?}", T::DTYPE);
+        let found = iterate::<T>(chain);
+        assert!(found == expected, "{chain:?} in {:?}", T::DTYPE);
         // In no promised order it is the same but for rounding, which tells early reads well apart.
-        let found = iterate::<T>(algorithm, false, false);
+        let found = iterate::<T>(Chain { deterministic: false, ..chain });
         let error = found.iter().zip(&expected).map(|(a, b)| (a - b) * (a - b)).sum::<f64>().sqrt();
         let bound = if T::DTYPE.bytes() == 2 { 0.1 } else { 1e-4 };
-        assert!(error <= bound * norm, "{algorithm:?} in {:?}: {error} of {norm}", T::DTYPE);
+        assert!(error <= bound * norm, "{chain:?} in {:?}: {error} of {norm}", T::DTYPE);
     }
 }
 
