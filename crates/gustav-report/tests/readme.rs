@@ -435,6 +435,7 @@ fn table_1_of_the_paper_is_that_of_the_record() {
 fn the_tables_of_ranks_are_those_of_the_records() {
     let of = |file| rank_records(&[file]);
     let tables = [
+        ("mpi-speed-zen4", ranks_beside_petsc(&of("mpi-speed-zen4.csv"))),
         ("mpi-speed", ranks_beside_petsc(&of("mpi-speed.csv"))),
         ("mpi-speed-avx2", ranks_beside_petsc(&of("mpi-speed-avx2.csv"))),
         ("mpi-volumes", ranks_counted(&of("mpi-volumes.csv"))),
