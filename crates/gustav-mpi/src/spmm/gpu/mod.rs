@@ -181,7 +181,7 @@ impl<T: DistScalar> GpuSpmmPlan<T> {
 
 fn refuse(problem: &Problem, dtype: DType) -> Error {
     Error::Unsupported {
-        problem: problem.to_string(),
+        problem: Problem { dtype, ..problem.clone() }.to_string(),
         backend: BACKEND.into(),
         reason: format!("sums in {dtype} would be rounded once for every rank"),
         nearest: "f32, or the ranks' CPUs".into(),
