@@ -4,18 +4,19 @@
     gustav tune choice --record choice.jsonl --bounds bounds.jsonl
     python bench/fit_cost_model.py bounds.jsonl --unseen NAMES.txt --output crates/gustav-plan/src/cost/hopper.json
 
-Every product is fitted by itself; copies along the diagonal of one matrix count as cases of their own, and are unseen if
-it is. With `--measured choice.jsonl` regret counts against configurations that are no candidates any more, too, and with
-`--table` a table of it, beside that of the `auto` of these measurements, is written between the marks of a document, and
-with `--regrets` every one of them to a file for `gustav report --regrets`.
+Every product is fitted by itself, and what was written of products that were not measured stays. Copies along the
+diagonal of one matrix count as cases of their own, and are unseen if it is. With `--measured choice.jsonl` regret counts
+against configurations that are no candidates any more, too, and with `--table` a table of it, beside that of the `auto`
+of these measurements, is written between a product's marks in a document, and with `--regrets` every one of them to a
+file for `gustav report --regrets`.
 
 The predicted time of a configuration is made of its bounds, each times a parameter that is not negative, as in
 `gustav-plan/src/cost/mod.rs`: constant ones, and a norm of those of the whole device and those of one group. Parameters
 begin as the least squares of relative errors of the sum, then of logarithms of the prediction, and are then moved to
 where choosing the fastest prediction loses least: the mean, over all cases, of the time of a choice by a soft minimum
 over the least time. Parameters that contribute less than three hundredths everywhere are left out, and the rest is fitted
-again. Each size of values is fitted by itself, and of SpMM on a GPU each number of columns; between two of these the mean of
-the parameters of both counts.
+again. Each size of values is fitted by itself, and of SpMM on a GPU each number of columns, those whose rows of B are no whole
+vectors of 16 bytes apart; between two numbers the mean of the parameters of both counts.
 
 Regret is the time of the chosen configuration over the least of all measured ones, less one. It is printed for
 families of matrices held out of the fit, and for the unseen matrices, which no fit reads. Needs NumPy and SciPy.
@@ -32,9 +33,15 @@ import subprocess
 import numpy as np
 from scipy.optimize import minimize, nnls
 
-PRODUCTS = {"spmm": "SpMM on a GPU", "spmv": "SpMV on a GPU", "cpu-spmm": "SpMM on a CPU"}
+PRODUCTS = {
+    "spmm": "SpMM on a GPU",
+    "spmm-narrow": "SpMM on a GPU",
+    "spmv": "SpMV on a GPU",
+    "cpu-spmm": "SpMM on a CPU",
+}
 # Of which every measured number of columns of B has parameters of its own.
-BY_COLUMNS = {"spmm"}
+BY_COLUMNS = {"spmm", "spmm-narrow"}
+VECTOR_BYTES = 16
 COMMON = ("execution", "memory", "misses")
 # The kinds of bounds, and the exponent of the norm, as in the library; all other bounds are of the whole device.
 CONSTANT = ("execution", "class", "cut")
@@ -79,7 +86,9 @@ def case(line):
 def product(line):
     """Of a line with bounds, or of a record."""
     on_cpu = "" if line.get("gpu") else "cpu-"
-    return line.get("product") or on_cpu + line["operation"]
+    name = line.get("product") or on_cpu + line["operation"]
+    narrow = line["columns"] * BYTES.get(line["dtype"], VECTOR_BYTES) % VECTOR_BYTES
+    return "spmm-narrow" if name == "spmm" and narrow else name
 
 
 def of_product(lines, name):
@@ -219,6 +228,8 @@ FIRST_WIDTHS = {1, 32, 128}
 COLUMNS = {
     "rules, unseen": ("rules", "unseen"),
     "model of two widths, unseen": ("model of two widths", "unseen"),
+    "model of whole vectors, unseen": ("model of whole vectors", "unseen"),
+    "model of 1, 7, 33 and 129 columns, unseen": ("model of four widths", "unseen"),
     "model, unseen": ("model", "unseen"),
     "model of small products, unseen copies": ("model of small products", "unseen copies"),
     "model of two widths, unseen copies": ("model of two widths", "unseen copies"),
@@ -229,7 +240,7 @@ COLUMNS = {
 
 def table(name, found):
     """Mean and greatest regret as rows of a document, with a head; columns of which there are no cases are left out."""
-    columns = {title: found[key] for title, key in COLUMNS.items() if found[key]}
+    columns = {title: found[key] for title, key in COLUMNS.items() if found.get(key)}
     text = f"| product | {' | '.join(columns)} |\n|---{'|---' * len(columns)}|\n"
     kinds = {(dtype, columns) for by_case in found.values() for _, columns, dtype in by_case}
     for dtype, width in sorted(kinds, key=lambda kind: (kind[0][::-1], kind[1])):
@@ -237,7 +248,7 @@ def table(name, found):
         for by_case in columns.values():
             values = [v for k, v in by_case.items() if k[1:] == (width, dtype)]
             cells.append(f"{np.mean(values):.1%}, {max(values):.0%}".replace("%", " %") if values else "")
-        of_width = f", {width} columns" if width > 1 else ""
+        of_width = "" if name == "spmv" else f", {width} columns" if width > 1 else ", 1 column"
         text += f"| {PRODUCTS[name]}, {dtype}{of_width} | {' | '.join(cells)} |\n"
     return text
 
@@ -271,7 +282,7 @@ def main():
     arguments.add_argument("--output", type=pathlib.Path, required=True, help="the parameter file; its rates stay")
     arguments.add_argument("--measured", type=pathlib.Path, nargs="*", default=[], help="all measurements, those of auto among them")
     arguments.add_argument("--regrets", type=pathlib.Path, help="a file for every regret")
-    arguments.add_argument("--table", type=pathlib.Path, help="the document with the marks of the table")
+    arguments.add_argument("--table", type=pathlib.Path, help="the document with the marks of the tables")
     options = arguments.parse_args()
     lines = [line for path in options.bounds for line in read(path)]
     measured = [line for path in options.measured for line in read(path)]
@@ -293,23 +304,27 @@ def main():
     written = json.loads(options.output.read_text())
     if others := set(products) - written.keys():
         raise SystemExit(f"{options.output} has no parameters of {', '.join(sorted(others))}")
-    written["device"] = seen[0]["device"]
-    tables = []
-    rows = ["product,dtype,columns,matrix,matrices,chooser,regret"]
+    written["device"] = ", ".join(sorted({line["device"] for line in seen}))
+    head = "product,dtype,columns,matrix,matrices,chooser,regret"
+    rows = []
+    if options.regrets and options.regrets.exists():
+        before = options.regrets.read_text().splitlines()[1:]
+        rows = [row for row in before if row.split(",")[0] not in products]
     for name in products:
         ours = [of_product(group, name) for group in (seen, unseen, measured)]
         written[name], found = fit_product(name, *ours, families, names, least[name])
-        tables.append(table(name, found))
+        if name == "spmm-narrow":
+            found["model of whole vectors", "unseen"] = judged_by(written["spmm"], ours[1], least[name])
+        if options.table and measured:
+            marks = [f"<!-- from bench/records: regret of {name} {at} -->\n" for at in ("begin", "end")]
+            text = options.table.read_text()
+            before, after = text.split(marks[0])[0], text.split(marks[1])[1]
+            options.table.write_text(before + marks[0] + table(name, found) + marks[1] + after)
         for (chooser, matrices), by_case in found.items():
             for (matrix, columns, dtype), regret in by_case.items():
                 rows.append(f'{name},{dtype},{columns},"{matrix}",{matrices},{chooser},{regret:.4f}')
-    if options.table and measured:
-        of = "regret-cpu" if products[0].startswith("cpu") else "regret"
-        begin, end = (f"<!-- from bench/records: {of} {at} -->\n" for at in ("begin", "end"))
-        before, rest = options.table.read_text().split(begin)
-        options.table.write_text(before + begin + "\n".join(tables) + end + rest.split(end)[1])
     if options.regrets:
-        options.regrets.write_text("\n".join(rows) + "\n")
+        options.regrets.write_text("\n".join([head, *rows]) + "\n")
     options.output.write_text(json.dumps(written, indent=2) + "\n")
 
 
@@ -322,6 +337,8 @@ def fit_product(name, seen, unseen, measured, families, names, least):
         fits = {}
         for width in widths:
             ours = [x for x in seen if BYTES[x["dtype"]] == size and width in (None, x["columns"])]
+            if not ours:
+                continue
             for fold in range(FOLDS):
                 out = set(families[fold::FOLDS])
                 found = fit([line for line in ours if family(line["matrix"]) not in out])
@@ -338,7 +355,7 @@ def fit_product(name, seen, unseen, measured, families, names, least):
     print(f"{count} parameters")
     # What auto chose then was measured by name as well; its time there is as noisy as that of the model's choice.
     by_name = {(case(x), x.get("chosen") and x["algorithm"] or x["reason"]): x for x in measured}
-    autos = [x for x in measured if x["algorithm"] == "auto"]
+    autos = [x for x in measured if x["algorithm"] == "auto" and x["execute_ms"] is not None]
     named = [by_name.get((case(x), x.get("chosen") or x["reason"]), x) for x in autos]
     chosen = {case(x): x["execute_ms"] / least[case(x)] - 1 for x in named}
     choosers = {
@@ -353,11 +370,35 @@ def fit_product(name, seen, unseen, measured, families, names, least):
         found[chooser, "unseen copies"] = copies
     for matrices in ("unseen", "unseen copies"):
         by_rules = found["rules", matrices]
+        if name == "spmm-narrow":
+            # Measured when a model chose that had been fitted to fewer columns.
+            found["model of four widths", matrices] = found.pop(("rules", matrices))
+            continue
         found["model of two widths", matrices] = {k: v for k, v in by_rules.items() if k[1] not in FIRST_WIDTHS}
         found["rules", matrices] = {k: v for k, v in by_rules.items() if k[1] in FIRST_WIDTHS}
     # Copies were measured when a model chose that had been fitted to matrices as they are.
-    found["model of small products", "unseen copies"] = found.pop(("rules", "unseen copies"))
+    found["model of small products", "unseen copies"] = found.pop(("rules", "unseen copies"), {})
     return parameters if name in BY_COLUMNS else parameters[None], found
+
+
+def judged_by(parameters, lines, least):
+    """By case: the regret of choices by the parameters of another product, by columns."""
+    found = {}
+    for size in {BYTES[line["dtype"]] for line in lines}:
+        fits = {int(width): taken(of, str(size)) for width, of in parameters.items()}
+        of_size = [line for line in lines if BYTES[line["dtype"]] == size]
+        for columns in {line["columns"] for line in of_size}:
+            of_columns = [line for line in of_size if line["columns"] == columns]
+            found |= regrets(of_columns, *between(fits, columns), least)
+    return found
+
+
+def taken(parameters, size):
+    """Names and values, as `put` has written them."""
+    values = dict(parameters["common"][size])
+    for name, of_class in parameters["classes"][size].items():
+        values |= {(name, bound): value for bound, value in of_class.items()}
+    return list(values), np.array(list(values.values()))
 
 
 def put(parameters, size, found):

@@ -16,6 +16,7 @@ const SHIPPED: &[(&str, &str)] = &[
     ("catalog", include_str!("../../../bench/suites/catalog.toml")),
     ("choice", include_str!("../../../bench/suites/choice.toml")),
     ("choice-cpu", include_str!("../../../bench/suites/choice-cpu.toml")),
+    ("choice-narrow", include_str!("../../../bench/suites/choice-narrow.toml")),
     ("corpus", include_str!("../../../bench/suites/corpus.toml")),
     ("cpu", include_str!("../../../bench/suites/cpu.toml")),
     ("cpu-training-step", include_str!("../../../bench/suites/cpu-training-step.toml")),

@@ -68,8 +68,7 @@ fn fastest(
         _ => None,
     });
     pattern.count(&tiles.collect::<Vec<_>>())?;
-    let similarity = pattern.similarity()?;
-    let model = Model { problem, facts: pattern, similarity, profile: &profile, shared };
+    let model = Model::new(problem, pattern, &profile, shared)?;
     let (config, predicted, next) = model.fastest(configs)?;
     let (mean, most) = (pattern.lengths()?.mean(), pattern.lengths()?.max());
     let rows = format!("rows of {mean:.1} nonzeros on average, {most} at most");
@@ -84,12 +83,12 @@ impl Model<'_> {
     /// # Errors
     /// As [`fastest`].
     fn fastest(&self, configs: Vec<Config>) -> Result<Fastest> {
-        let parameters = Parameters::of_gpus().of_spmm(self.problem.columns);
         let bytes = self.problem.dtype.bytes();
+        let parameters = Parameters::of_gpus().of_spmm(self.problem.columns, bytes);
         let (mut predicted, mut refused) = (Vec::new(), None);
         for config in configs {
             match self.bounds(&config) {
-                Ok(Some(bounds)) => predicted.push((config, bounds.predict(&parameters, bytes))),
+                Ok(Some(bounds)) => predicted.push((config, bounds.predict(parameters, bytes))),
                 Ok(None) => {}
                 // A row of B may be too long for shared memory.
                 Err(e @ Error::Unsupported { .. }) => refused = Some(e),
@@ -243,13 +242,7 @@ mod tests {
             let ordered = cuda_spmm::segmented(&problem).into_iter();
             let ordered: Vec<_> = ordered.map(|t| cuda_spmm::in_order(t, grown)).collect();
             let shared = 48 << (10 + dice.below(3));
-            let model = Model {
-                problem: &problem,
-                facts: &facts,
-                similarity: facts.similarity,
-                profile: &profile,
-                shared,
-            };
+            let model = Model::new(&problem, &facts, &profile, shared).expect("facts");
             for tunings in [candidates, ordered] {
                 let configs = tunings.iter().map(|tuning| config(&problem, tuning)).collect();
                 let (config, time, _) = model.fastest(configs).expect("a configuration");

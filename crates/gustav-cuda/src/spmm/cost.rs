@@ -2,7 +2,7 @@
 
 use gustav_core::{Problem, Result};
 use gustav_plan::cost::spmm::{BStationary, Panel, RowBlock, Schedule, Segmented, Tensor, Work};
-use gustav_plan::cost::{Bounds, Class, Facts, Parameters};
+use gustav_plan::cost::{Bounds, Class, Facts, Lengths, Parameters};
 use gustav_plan::{DeviceProfile, RowSimilarity};
 
 use super::catalog::Config;
@@ -12,6 +12,7 @@ use super::{b_stationary, segmented};
 pub(super) struct Model<'a> {
     pub problem: &'a Problem,
     pub facts: &'a dyn Facts,
+    pub lengths: Lengths<'a>,
     /// What neighbouring rows have in common.
     pub similarity: RowSimilarity,
     pub profile: &'a DeviceProfile,
@@ -31,17 +32,28 @@ pub fn bounds(
     shared: usize,
     config: &Config,
 ) -> Result<Option<Bounds>> {
-    let similarity = facts.similarity()?;
-    Model { problem, facts, similarity, profile, shared }.bounds(config)
+    Model::new(problem, facts, profile, shared)?.bounds(config)
 }
 
-impl Model<'_> {
+impl<'a> Model<'a> {
+    /// # Errors
+    /// Those of `facts`.
+    pub fn new(
+        problem: &'a Problem,
+        facts: &'a dyn Facts,
+        profile: &'a DeviceProfile,
+        shared: usize,
+    ) -> Result<Self> {
+        let (lengths, similarity) = (Lengths::new(facts.lengths()?), facts.similarity()?);
+        Ok(Model { problem, facts, lengths, similarity, profile, shared })
+    }
+
     /// The bounds of `config`; `None` for algorithms that the model does not know.
     pub fn bounds(&self, config: &Config) -> Result<Option<Bounds>> {
         let Some(schedule) = self.schedule(config)? else { return Ok(None) };
         let work = Work {
             problem: self.problem,
-            rows: self.facts.lengths()?,
+            lengths: &self.lengths,
             similarity: self.similarity,
             profile: self.profile,
             rates: Parameters::of_gpus().rates,

@@ -1,7 +1,7 @@
 //! The choice among this backend's own algorithms, by the cost model of `gustav-plan`.
 
 use gustav_core::{Error, Problem, Result};
-use gustav_plan::cost::{OfProduct, Parameters, Predicted};
+use gustav_plan::cost::{Fitted, Lengths, Parameters, Predicted};
 use gustav_plan::heuristics::{cuda_spmv, uninspected};
 use gustav_plan::{Algorithm, DeviceProfile, RowLengths};
 
@@ -30,7 +30,7 @@ pub(super) fn fastest(
     let device = pattern.device();
     let profile = device.planner_profile();
     let resident = profile.units * device.profile().threads_per_multiprocessor;
-    let parameters = &Parameters::of_gpus().spmv;
+    let parameters = Parameters::of_gpus().spmv.fitted();
     if cuda_spmv::inspects(problem, resident) {
         let rows = pattern.lengths()?;
         let ranked = rank(problem, rows, &profile, parameters, configs);
@@ -62,12 +62,13 @@ fn rank(
     problem: &Problem,
     rows: &RowLengths,
     profile: &DeviceProfile,
-    parameters: &OfProduct,
+    parameters: Fitted<'_>,
     configs: impl Iterator<Item = Config>,
 ) -> Vec<(Config, Predicted)> {
     let bytes = problem.dtype.bytes();
+    let lengths = Lengths::new(rows);
     let predicted = |config: Config| {
-        let bounds = cost::of_lengths(problem, rows, profile, &config)?;
+        let bounds = cost::of_lengths(problem, &lengths, profile, &config)?;
         Some((config, bounds.predict(parameters, bytes)))
     };
     let mut ranked: Vec<_> = configs.filter_map(predicted).collect();
@@ -121,7 +122,7 @@ mod tests {
         let segmented = segmented::configs(&problem).into_iter().map(Config::Segmented);
         let even_shares = even_shares::configs(&problem).into_iter().map(Config::EvenShares);
         let configs = segmented.chain(even_shares);
-        let parameters = &Parameters::of_gpus().spmv;
+        let parameters = Parameters::of_gpus().spmv.fitted();
         let ranked = rank(&problem, &lengths, &profile, parameters, configs);
         assert!(ranked.iter().all(|(_, time)| time.us.is_finite() && time.us >= 0.0));
         first(&problem, ranked).expect("a configuration").0

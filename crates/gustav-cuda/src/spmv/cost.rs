@@ -1,9 +1,9 @@
 //! Configurations as the cost model sees them.
 
 use gustav_core::{Problem, Result};
+use gustav_plan::DeviceProfile;
 use gustav_plan::cost::spmv::{EvenShares, InOrder, Listed, Schedule, Work};
-use gustav_plan::cost::{Bounds, Facts, Parameters};
-use gustav_plan::{DeviceProfile, RowLengths};
+use gustav_plan::cost::{Bounds, Facts, Lengths, Parameters};
 
 use super::catalog::Config;
 use super::segmented;
@@ -19,19 +19,19 @@ pub fn bounds(
     profile: &DeviceProfile,
     config: &Config,
 ) -> Result<Option<Bounds>> {
-    let rows = facts.lengths()?;
-    Ok(of_lengths(problem, rows, profile, config))
+    let lengths = Lengths::new(facts.lengths()?);
+    Ok(of_lengths(problem, &lengths, profile, config))
 }
 
 /// The same for rows of known lengths.
 pub(super) fn of_lengths(
     problem: &Problem,
-    rows: &RowLengths,
+    lengths: &Lengths<'_>,
     profile: &DeviceProfile,
     config: &Config,
 ) -> Option<Bounds> {
     let rates = Parameters::of_gpus().rates;
-    Some(Work { problem, rows, profile, rates }.bounds(&schedule(config)?))
+    Some(Work { problem, lengths, profile, rates }.bounds(&schedule(config)?))
 }
 
 fn schedule(config: &Config) -> Option<Schedule> {

@@ -1,5 +1,7 @@
 //! Lengths of rows or of segments, with how many have each.
 
+use std::cell::OnceCell;
+
 use crate::RowLengths;
 use crate::facts::row_lengths::{CUTS, FIRST_CUT_BITS};
 
@@ -7,6 +9,50 @@ use crate::facts::row_lengths::{CUTS, FIRST_CUT_BITS};
 #[derive(Clone, Debug, PartialEq)]
 pub struct LengthCounts {
     counts: Vec<(f64, f64)>,
+}
+
+/// The lengths of the rows of a pattern, and of their segments for every length at which rows may be cut. Each is counted
+/// once, for all configurations.
+#[derive(Debug)]
+pub struct Lengths<'a> {
+    rows: &'a RowLengths,
+    whole: LengthCounts,
+    /// By log2 of the length at which rows are cut.
+    cut: [OnceCell<LengthCounts>; u32::BITS as usize],
+}
+
+impl<'a> Lengths<'a> {
+    /// Those of a pattern whose rows have these lengths.
+    pub fn new(rows: &'a RowLengths) -> Self {
+        Lengths { rows, whole: LengthCounts::of_rows(rows), cut: Default::default() }
+    }
+
+    /// The histogram of the rows.
+    pub fn rows(&self) -> &'a RowLengths {
+        self.rows
+    }
+
+    /// Rows that are not cut.
+    pub fn whole(&self) -> &LengthCounts {
+        &self.whole
+    }
+
+    /// Segments if rows are cut at `longest` nonzeros, a power of two.
+    pub fn cut(&self, longest: u32) -> &LengthCounts {
+        self.cut[longest.ilog2() as usize].get_or_init(|| self.whole.cut(longest))
+    }
+
+    /// Whole rows if there is no length at which they are cut.
+    pub fn segments(&self, longest: Option<u32>) -> &LengthCounts {
+        longest.map_or(&self.whole, |longest| self.cut(longest))
+    }
+
+    /// The parts of cut rows, rests included, if rows are cut at `longest` nonzeros, one of the powers of two that parts
+    /// were counted for.
+    pub(super) fn parts(&self, longest: u32) -> f64 {
+        let bits = longest.max(1).ilog2().clamp(FIRST_CUT_BITS, FIRST_CUT_BITS + CUTS as u32 - 1);
+        self.rows.cut(bits).0 as f64
+    }
 }
 
 impl LengthCounts {
@@ -19,12 +65,12 @@ impl LengthCounts {
         LengthCounts { counts }
     }
 
-    /// The lengths of segments if rows are cut at `longest` nonzeros, a power of two.
-    pub fn cut(rows: &RowLengths, longest: u32) -> Self {
+    /// The lengths of segments if rows of these lengths are cut at `longest` nonzeros.
+    fn cut(&self, longest: u32) -> Self {
         let longest_length = f64::from(longest);
         let mut parts = 0.0;
-        let mut counts = Vec::new();
-        for (length, count) in LengthCounts::of_rows(rows).counts {
+        let mut counts = Vec::with_capacity(self.counts.len() + 1);
+        for &(length, count) in &self.counts {
             let full = (length / longest_length).floor();
             if full == 0.0 {
                 counts.push((length, count));
@@ -102,31 +148,23 @@ impl LengthCounts {
     }
 
     /// The expected greatest of `drawn` lengths.
-    pub fn expected_greatest(&self, drawn: f64) -> f64 {
+    pub fn expected_greatest(&self, drawn: u32) -> f64 {
         self.expected_greatest_of(drawn, |length| length)
     }
 
     /// The expected greatest of a function, which grows with the length, of `drawn` lengths: what a warp with so many
     /// groups of lanes waits for.
-    pub fn expected_greatest_of(&self, drawn: f64, function: impl Fn(f64) -> f64) -> f64 {
+    pub fn expected_greatest_of(&self, drawn: u32, function: impl Fn(f64) -> f64) -> f64 {
         let number = self.number();
         let (mut below, mut before, mut expected) = (0.0, 0.0, 0.0);
         for (length, count) in &self.counts {
             below += count;
-            let probability = (below / number).powf(drawn);
+            let probability = (below / number).powi(drawn as i32);
             expected += function(*length) * (probability - before);
             before = probability;
         }
         expected
     }
-}
-
-/// The parts of cut rows, rests included, if rows are cut at `longest` nonzeros.
-///
-/// `longest` is a power of two, as all lengths are that parts were counted for.
-pub(super) fn parts(rows: &RowLengths, longest: u32) -> f64 {
-    let bits = longest.max(1).ilog2().clamp(FIRST_CUT_BITS, FIRST_CUT_BITS + CUTS as u32 - 1);
-    rows.cut(bits).0 as f64
 }
 
 #[cfg(test)]
@@ -145,21 +183,26 @@ mod tests {
 
     #[test]
     fn cut_rows_are_whole_parts_and_a_rest() {
-        let cut = LengthCounts::cut(&rows(&[3, 40, 50]), 16);
+        let rows = rows(&[3, 40, 50]);
+        let lengths = Lengths::new(&rows);
+        let cut = lengths.cut(16);
         assert_eq!((cut.number(), cut.sum(), cut.greatest()), (1.0 + 3.0 + 4.0, 93.0, 16.0));
     }
 
     #[test]
     fn rows_of_the_cut_length_are_one_segment() {
-        let cut = LengthCounts::cut(&rows(&[64; 10]), 64);
+        let rows = rows(&[64; 10]);
+        let lengths = Lengths::new(&rows);
+        let cut = lengths.segments(Some(64));
+        assert_eq!(cut, lengths.segments(None));
         assert_eq!((cut.number(), cut.sum(), cut.greatest()), (10.0, 640.0, 64.0));
     }
 
     #[test]
     fn the_greatest_of_many_is_the_greatest() {
         let lengths = LengthCounts::of_rows(&rows(&[1, 2, 3, 4]));
-        assert_eq!(lengths.expected_greatest(1.0), 2.5);
-        assert!(lengths.expected_greatest(64.0) > 3.99);
+        assert_eq!(lengths.expected_greatest(1), 2.5);
+        assert!(lengths.expected_greatest(64) > 3.99);
     }
 
     #[test]
@@ -167,7 +210,7 @@ mod tests {
         let lengths =
             LengthCounts::of_rows(&rows(&[0; 999].into_iter().chain([1]).collect::<Vec<_>>()));
         let steps = |length: f64| (length / 32.0).ceil();
-        let waits = lengths.expected_greatest_of(8.0, steps);
+        let waits = lengths.expected_greatest_of(8, steps);
         assert!(waits > 0.0079 && waits <= 8.0 * 0.001, "{waits}");
     }
 

@@ -22,8 +22,8 @@ use serde::{Deserialize, Serialize};
 use crate::Algorithm;
 
 pub use facts::{Facts, HostFacts};
-pub use lengths::LengthCounts;
-pub use parameters::{CpuParameters, Fitted, OfColumns, OfProduct, Parameters};
+pub use lengths::{LengthCounts, Lengths};
+pub use parameters::{CpuParameters, Fitted, OfClass, OfProduct, Parameters};
 
 /// The exponent of the norm in which times of the whole device and of one group are added: the sum at 1, the greater
 /// one at infinity. Of 1, 1.5, 2, 3 and 4, choices on families held out of the fit lost least at 3.
@@ -187,16 +187,15 @@ pub struct Bounds {
 
 impl Bounds {
     /// The predicted time for values of `bytes` bytes, and the part of each bound.
-    pub fn predict(&self, parameters: &impl Fitted, bytes: usize) -> Predicted {
-        let measured = parameters.has(bytes, self.class);
-        let part =
-            |&(bound, us): &(Bound, f64)| (bound, us * parameters.of(bytes, self.class, bound));
+    pub fn predict(&self, parameters: Fitted<'_>, bytes: usize) -> Predicted {
+        let parameters = parameters.of_class(bytes, self.class);
+        let part = |&(bound, us): &(Bound, f64)| (bound, us * parameters.of(bound));
         let mut parts: Vec<_> = self.terms.iter().map(part).collect();
         parts.sort_by(|a, b| b.1.total_cmp(&a.1));
         let sum = |kind| parts.iter().filter(|(b, _)| b.kind() == kind).map(|p| p.1).sum::<f64>();
         let [throughput, path] = [Kind::Throughput, Kind::Path].map(sum);
         let overlapped = (throughput.powf(OVERLAP) + path.powf(OVERLAP)).powf(1.0 / OVERLAP);
-        Predicted { us: sum(Kind::Constant) + overlapped, measured, parts }
+        Predicted { us: sum(Kind::Constant) + overlapped, measured: parameters.measured, parts }
     }
 }
 

@@ -7,6 +7,9 @@ use serde::{Deserialize, Serialize};
 
 use super::{Bound, Class};
 
+/// Bytes of the widest vectors that kernels on a GPU load.
+const VECTOR_BYTES: usize = 16;
+
 /// The parameters of a class of devices.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Parameters {
@@ -16,28 +19,36 @@ pub struct Parameters {
     pub rates: Rates,
     /// Those of SpMM, by the columns of B that they were fitted to.
     pub spmm: BTreeMap<usize, OfProduct>,
+    /// The same for rows of B that are no whole vectors of 16 bytes: kernels load their values in narrower vectors.
+    #[serde(rename = "spmm-narrow")]
+    pub spmm_narrow: BTreeMap<usize, OfProduct>,
     /// Those of SpMV.
     pub spmv: OfProduct,
 }
 
-/// What a prediction takes parameters from.
-pub trait Fitted {
-    /// Whether the class was measured with values of `bytes` bytes.
-    fn has(&self, bytes: usize, class: Class) -> bool;
-
-    /// The parameter of a bound; 0 if the bound is hidden behind others. A size of values that was not measured has the
-    /// parameters of the nearest that was.
-    fn of(&self, bytes: usize, class: Class, bound: Bound) -> f64;
-}
-
-/// The parameters of SpMM with some number of columns of B: the mean of those of the nearest measured numbers below and
-/// above it.
+/// What a prediction takes parameters from: the mean of the parameters of two products, which may be the same.
 #[derive(Clone, Copy, Debug)]
-pub struct OfColumns<'p> {
+pub struct Fitted<'p> {
     below: &'p OfProduct,
     above: &'p OfProduct,
     /// What those above count in the mean, from 0 to 1.
     weight: f64,
+}
+
+/// The parameters of one class of schedules for values of one size.
+#[derive(Clone, Copy, Debug)]
+pub struct OfClass<'p> {
+    /// Whether the class was measured with values of this size.
+    pub measured: bool,
+    tables: [Tables<'p>; 2],
+    weight: f64,
+}
+
+/// A parameter for each bound: of those that all classes share, and of the others.
+#[derive(Clone, Copy, Debug)]
+struct Tables<'p> {
+    common: Option<&'p BTreeMap<Bound, f64>>,
+    class: Option<&'p BTreeMap<Bound, f64>>,
 }
 
 /// The parameters of a class of CPUs.
@@ -108,47 +119,63 @@ impl Parameters {
         })
     }
 
-    /// Those of SpMM with `columns` columns of B: between two numbers that were measured, the mean by the logarithms.
-    pub fn of_spmm(&self, columns: usize) -> OfColumns<'_> {
-        let below = self.spmm.range(..=columns).next_back();
-        let above = self.spmm.range(columns..).next();
+    /// Those of SpMM with `columns` columns of B in values of `bytes` bytes: between two numbers of columns that were
+    /// measured with such values, the mean by the logarithms.
+    pub fn of_spmm(&self, columns: usize, bytes: usize) -> Fitted<'_> {
+        let whole = (columns * bytes).is_multiple_of(VECTOR_BYTES);
+        let fitted = if whole { &self.spmm } else { &self.spmm_narrow };
+        let has = |(_, product): &(&usize, &OfProduct)| product.classes.contains_key(&bytes);
+        let any = !fitted.iter().any(|of| has(&of));
+        let below = fitted.range(..=columns).rfind(|of| any || has(of));
+        let above = fitted.range(columns..).find(|of| any || has(of));
         let ((less, below), (more, above)) =
             below.or(above).zip(above.or(below)).expect("a number of columns was measured");
         let weight = match more > less {
             true => (columns as f64 / *less as f64).ln() / (*more as f64 / *less as f64).ln(),
             false => 0.0,
         };
-        OfColumns { below, above, weight }
+        Fitted { below, above, weight }
     }
 }
 
-impl Fitted for OfColumns<'_> {
-    fn has(&self, bytes: usize, class: Class) -> bool {
-        self.below.has(bytes, class) && self.above.has(bytes, class)
+impl<'p> Fitted<'p> {
+    /// Those of a class for values of `bytes` bytes. A size that was not measured has the parameters of the nearest that
+    /// was.
+    pub fn of_class(&self, bytes: usize, class: Class) -> OfClass<'p> {
+        let products = [self.below, self.above];
+        OfClass {
+            measured: products.iter().all(|product| product.has(bytes, class)),
+            tables: products.map(|product| product.tables(bytes, class)),
+            weight: self.weight,
+        }
     }
+}
 
-    fn of(&self, bytes: usize, class: Class, bound: Bound) -> f64 {
-        let [below, above] = [self.below, self.above].map(|p| p.of(bytes, class, bound));
+impl OfClass<'_> {
+    /// The parameter of a bound; 0 if the bound is hidden behind others.
+    pub fn of(&self, bound: Bound) -> f64 {
+        let [below, above] = self.tables.map(|tables| {
+            let table = if bound.is_common() { tables.common } else { tables.class };
+            table.and_then(|table| table.get(&bound)).copied().unwrap_or(0.0)
+        });
         below + self.weight * (above - below)
     }
 }
 
-impl Fitted for OfProduct {
+impl OfProduct {
+    /// These alone.
+    pub fn fitted(&self) -> Fitted<'_> {
+        Fitted { below: self, above: self, weight: 0.0 }
+    }
+
     fn has(&self, bytes: usize, class: Class) -> bool {
         self.classes.get(&bytes).is_some_and(|classes| classes.contains_key(&class))
     }
 
-    fn of(&self, bytes: usize, class: Class, bound: Bound) -> f64 {
-        let table = match bound.is_common() {
-            true => nearest(bytes, self.common.iter()),
-            false => nearest(
-                bytes,
-                self.classes
-                    .iter()
-                    .filter_map(|(size, classes)| Some((size, classes.get(&class)?))),
-            ),
-        };
-        table.and_then(|table| table.get(&bound)).copied().unwrap_or(0.0)
+    fn tables(&self, bytes: usize, class: Class) -> Tables<'_> {
+        let sizes = self.classes.iter();
+        let of_class = sizes.filter_map(|(size, classes)| Some((size, classes.get(&class)?)));
+        Tables { common: nearest(bytes, self.common.iter()), class: nearest(bytes, of_class) }
     }
 }
 
@@ -165,8 +192,9 @@ mod tests {
     fn every_class_has_parameters_that_are_not_negative() {
         let (gpus, cpus) = (Parameters::of_gpus(), CpuParameters::of_cpus());
         let of_spmm = gpus.spmm.values().map(|product| (product, 8, &[2, 4, 8][..]));
+        let narrow = gpus.spmm_narrow.values().map(|product| (product, 5, &[2, 4, 8][..]));
         let others = [(&gpus.spmv, 3, &[4, 8][..]), (&cpus.spmm, 4, &[4, 8])];
-        for (product, least, sizes) in others.into_iter().chain(of_spmm) {
+        for (product, least, sizes) in others.into_iter().chain(of_spmm).chain(narrow) {
             for bytes in sizes {
                 let classes = &product.classes[bytes];
                 assert!(classes.len() >= least, "{bytes} bytes: {} classes", classes.len());
@@ -180,8 +208,9 @@ mod tests {
     #[test]
     fn parameters_of_other_numbers_of_columns_lie_between() {
         let gpus = Parameters::of_gpus();
-        let of = |columns| gpus.of_spmm(columns).of(4, Class::ManyLoads, Bound::Memory);
-        let measured = |columns: usize| gpus.spmm[&columns].of(4, Class::ManyLoads, Bound::Memory);
+        let memory = |fitted: Fitted<'_>| fitted.of_class(4, Class::ManyLoads).of(Bound::Memory);
+        let of = |columns| memory(gpus.of_spmm(columns, 16));
+        let measured = |columns: usize| memory(gpus.spmm[&columns].fitted());
         let widths: Vec<usize> = gpus.spmm.keys().copied().collect();
         for pair in widths.windows(2) {
             let [less, more] = [pair[0], pair[1]];
@@ -202,13 +231,13 @@ mod tests {
 
     #[test]
     fn sizes_that_were_not_measured_have_all_parameters_of_the_nearest() {
-        let parameters = &CpuParameters::of_cpus().spmm;
-        let class = Class::CpuRowSplit;
-        assert!(!parameters.has(2, class));
+        let parameters = CpuParameters::of_cpus().spmm.fitted();
+        let [half, single, double, more] =
+            [2, 4, 8, 16].map(|bytes| parameters.of_class(bytes, Class::CpuRowSplit));
+        assert!(!half.measured && single.measured && double.measured && !more.measured);
         for bound in [Bound::Memory, Bound::Misses, Bound::Arithmetic, Bound::Copies] {
-            let [half, single, double] = [2, 4, 8].map(|bytes| parameters.of(bytes, class, bound));
-            assert_eq!(half, single, "{bound:?}");
-            assert_eq!(parameters.of(16, class, bound), double, "{bound:?}");
+            assert_eq!(half.of(bound), single.of(bound), "{bound:?}");
+            assert_eq!(more.of(bound), double.of(bound), "{bound:?}");
         }
     }
 }

@@ -2,10 +2,10 @@
 
 use gustav_core::Problem;
 
-use super::lengths::{LengthCounts, parts};
+use super::lengths::Lengths;
 use super::parameters::Rates;
 use super::{Bound, Bounds, Class};
-use crate::{DeviceProfile, RowLengths, RowSimilarity};
+use crate::{DeviceProfile, RowSimilarity};
 
 /// Lanes of a warp.
 const WARP: f64 = 32.0;
@@ -108,7 +108,7 @@ pub struct Work<'a> {
     /// The product.
     pub problem: &'a Problem,
     /// The lengths of its rows.
-    pub rows: &'a RowLengths,
+    pub lengths: &'a Lengths<'a>,
     /// What neighbouring rows have in common.
     pub similarity: RowSimilarity,
     /// The device.
@@ -170,13 +170,14 @@ impl Work<'_> {
     /// Nonzeros of the block of `rows` rows with most: that of the longest row, beside rows as long as most nonzeros
     /// have it, since neighbours are often alike.
     fn longest_block(&self, rows: u32) -> f64 {
-        let most = self.rows.max() as f64;
-        most + f64::from(rows - 1) * self.rows.mean_of_nonzeros().min(most)
+        let lengths = self.lengths.rows();
+        let most = lengths.max() as f64;
+        most + f64::from(rows - 1) * lengths.mean_of_nonzeros().min(most)
     }
 
     /// Distinct columns of that block.
     fn greatest_block(&self, rows: u32) -> f64 {
-        (self.longest_block(rows) * self.distinct(rows)).max(self.rows.max() as f64)
+        (self.longest_block(rows) * self.distinct(rows)).max(self.lengths.rows().max() as f64)
     }
 
     /// Instructions of a vector's multiplications: as many as values, twice as many for 8-byte values.
@@ -200,7 +201,7 @@ impl Terms<'_, '_> {
     /// What every schedule has.
     fn common(&mut self, schedule: &Schedule) {
         let work = self.work;
-        let (rows, inner) = (work.rows.rows() as f64, work.problem.inner() as f64);
+        let (rows, inner) = (work.lengths.rows().rows() as f64, work.problem.inner() as f64);
         let row = work.row_bytes();
         let a = work.nnz() * (4.0 + work.bytes()) + rows * 8.0;
         let once = a + (rows + inner.min(work.nnz())) * row;
@@ -225,18 +226,15 @@ impl Terms<'_, '_> {
         let work = self.work;
         let subgroups = f64::from(s.subgroups);
         let group = f64::from(s.panel.lanes) * subgroups;
-        let segments = match s.longest {
-            Some(longest) => LengthCounts::cut(work.rows, longest),
-            None => LengthCounts::of_rows(work.rows),
-        };
+        let segments = work.lengths.segments(s.longest);
         let number = segments.number().max(1.0);
         let step = subgroups * f64::from(s.chunk);
         let mut steps = segments.sum_of(|length| (length / step).ceil());
         let mut nonzeros = segments.sum_of(|length| (length / subgroups).ceil() * subgroups);
         let groups_of_warp = (WARP / group).floor();
         if s.longest.is_none() && groups_of_warp > 1.0 {
-            let waiting =
-                segments.expected_greatest(groups_of_warp) * number / segments.sum().max(1.0);
+            let waiting = segments.expected_greatest(groups_of_warp as u32) * number
+                / segments.sum().max(1.0);
             let waiting = 1.0 + WAITING * (waiting - 1.0).max(0.0);
             (steps, nonzeros) = (steps * waiting, nonzeros * waiting);
         }
@@ -248,11 +246,11 @@ impl Terms<'_, '_> {
             Groups { number, steps, nonzeros, greatest, step, subgroups },
         );
         if let Some(longest) = s.longest {
-            let parts = parts(work.rows, longest);
+            let parts = work.lengths.parts(longest);
             if parts > 0.0 {
                 self.add(Bound::Parts, parts * work.row_bytes() * 2.0 / work.rates.memory);
                 self.add(Bound::Cut, 1.0);
-                let of_longest = (work.rows.max() as f64 / f64::from(longest)).ceil();
+                let of_longest = (work.lengths.rows().max() as f64 / f64::from(longest)).ceil();
                 self.add(Bound::FixUp, of_longest * 0.1);
             }
         }
@@ -285,15 +283,16 @@ impl Terms<'_, '_> {
         let (height, subgroups) = (f64::from(s.rows), f64::from(s.subgroups));
         let distinct = work.distinct(s.rows);
         let entries = work.nnz() * distinct;
-        let blocks = (work.rows.rows() as f64 / height).max(1.0);
+        let blocks = (work.lengths.rows().rows() as f64 / height).max(1.0);
         let panels = s.panel.number(work.columns());
         let group = f64::from(s.panel.lanes) * subgroups;
         let of_warp = group / WARP;
         let concurrent = work.units() * f64::from(s.resident) / group;
         let greatest = work.greatest_block(s.rows);
-        let lengths = LengthCounts::of_rows(work.rows);
+        let lengths = work.lengths.whole();
         let drawn = height * (WARP / group).floor().max(1.0);
-        let waiting = lengths.expected_greatest(drawn) / work.rows.mean().max(1e-9);
+        let waiting =
+            lengths.expected_greatest(drawn as u32) / work.lengths.rows().mean().max(1e-9);
         let waiting = 1.0 + WAITING * (waiting.min(4.0) - 1.0).max(-1.0);
         let step = subgroups * f64::from(s.unroll);
         let tiles = f64::from(s.panel.tiles);
@@ -333,7 +332,7 @@ impl Terms<'_, '_> {
         let longest = f64::from(s.longest);
         // Rows are sampled alike, whatever their lengths: long ones have no more segments than there are tiles.
         let sampled = s.per_segment.max(1.0);
-        let lengths = LengthCounts::of_rows(work.rows);
+        let lengths = work.lengths.whole();
         let segments =
             lengths.sum_of(|length| (length / sampled).min(of_row).max(length / longest));
         let per_segment = (work.nnz() / segments.max(1.0)).max(1.0);
@@ -342,7 +341,7 @@ impl Terms<'_, '_> {
         let groups = f64::from(s.block) / lanes;
         let l2 = units * work.rates.l2;
         let of_group = (imbalance * panels * segments / (units * groups)).max(1.0).ceil();
-        let most = work.rows.max() as f64;
+        let most = work.lengths.rows().max() as f64;
         let vectors = f64::from(s.panel.tiles);
         let arithmetic = vectors * (1.0 + work.arithmetic(s.panel.vector));
         let warps = imbalance * panels * of_warp;
@@ -369,7 +368,7 @@ impl Terms<'_, '_> {
         let subgroups = f64::from(s.subgroups);
         let distinct = work.distinct(8);
         let entries = work.nnz() * distinct;
-        let blocks = (work.rows.rows() as f64 / 8.0).max(1.0);
+        let blocks = (work.lengths.rows().rows() as f64 / 8.0).max(1.0);
         let panel = f64::from(s.panel);
         let panels = (work.columns() / panel).ceil();
         let chunks = entries / 16.0 + blocks * 0.5 * subgroups;

@@ -2,10 +2,10 @@
 
 use gustav_core::Problem;
 
-use super::lengths::{LengthCounts, parts};
+use super::lengths::{LengthCounts, Lengths};
 use super::parameters::Rates;
 use super::{Bound, Bounds, Class};
-use crate::{DeviceProfile, RowLengths};
+use crate::DeviceProfile;
 
 /// Lanes of a warp.
 const WARP: f64 = 32.0;
@@ -75,7 +75,7 @@ pub struct Work<'a> {
     /// The product.
     pub problem: &'a Problem,
     /// The lengths of its rows.
-    pub rows: &'a RowLengths,
+    pub lengths: &'a Lengths<'a>,
     /// The device.
     pub profile: &'a DeviceProfile,
     /// Its nominal rates.
@@ -83,13 +83,13 @@ pub struct Work<'a> {
 }
 
 /// Groups of lanes and their work.
-struct Groups {
+struct Groups<'a> {
     lanes: f64,
     /// Nonzeros that the group loads together.
     step: f64,
     resident: f64,
     /// Lengths of what the groups take.
-    lengths: LengthCounts,
+    lengths: &'a LengthCounts,
     /// Time of a warp over that of its groups alone: it waits for the longest of them.
     waiting: f64,
 }
@@ -131,7 +131,7 @@ impl Work<'_> {
     }
 
     fn common(&self) -> Vec<(Bound, f64)> {
-        let (rows, nnz) = (self.rows.rows() as f64, self.problem.nnz as f64);
+        let (rows, nnz) = (self.lengths.rows().rows() as f64, self.problem.nnz as f64);
         let x = self.problem.inner() as f64 * self.bytes();
         let once = nnz * (4.0 + self.bytes()) + rows * (4.0 + self.bytes()) + x;
         let missing = (1.0 - self.profile.l2_bytes as f64 / x.max(1.0)).max(0.0);
@@ -146,17 +146,17 @@ impl Work<'_> {
 
     fn in_order(&self, s: &InOrder, terms: &mut Vec<(Bound, f64)>) -> Class {
         let (lanes, part) = (f64::from(s.lanes), f64::from(s.part));
-        let (whole, longer) = LengthCounts::split(self.rows, s.longest);
+        let (whole, longer) = LengthCounts::split(self.lengths.rows(), s.longest);
         let steps = |length: f64| (length / (lanes * f64::from(s.loads_in_flight))).ceil();
         let mean = whole.sum_of(steps) / whole.number().max(1.0);
-        let waiting = whole.expected_greatest_of(WARP / lanes, steps) / mean.max(1e-9);
+        let waiting = whole.expected_greatest_of(WARP as u32 / s.lanes, steps) / mean.max(1e-9);
         let cut = longer.in_parts(part);
         self.groups(
             &Groups {
                 lanes,
                 step: lanes * f64::from(s.loads_in_flight),
                 resident: RESIDENT,
-                lengths: whole,
+                lengths: &whole,
                 waiting: waiting.max(1.0),
             },
             terms,
@@ -167,12 +167,15 @@ impl Work<'_> {
             let loads = if part <= 8.0 * WARP { 8.0 } else { f64::from(s.loads_in_flight) };
             let (lanes, step) = (WARP, WARP * loads);
             self.groups(
-                &Groups { lanes, step, resident: RESIDENT, lengths: cut, waiting: 1.0 },
+                &Groups { lanes, step, resident: RESIDENT, lengths: &cut, waiting: 1.0 },
                 terms,
             );
             terms.push((Bound::Parts, self.issued(parts * SEGMENT)));
             terms.push((Bound::Cut, 1.0));
-            terms.push((Bound::FixUp, (self.rows.max() as f64 / part / WARP).ceil() * 0.1));
+            terms.push((
+                Bound::FixUp,
+                (self.lengths.rows().max() as f64 / part / WARP).ceil() * 0.1,
+            ));
         }
         Class::VectorInOrder
     }
@@ -183,21 +186,21 @@ impl Work<'_> {
             lanes,
             step: lanes * f64::from(s.chunk),
             resident: f64::from(s.resident),
-            lengths: LengthCounts::cut(self.rows, s.longest),
+            lengths: self.lengths.cut(s.longest),
             waiting: 1.0,
         };
         self.groups(&groups, terms);
-        let parts = parts(self.rows, s.longest);
+        let parts = self.lengths.parts(s.longest);
         if parts > 0.0 {
             terms.push((Bound::Parts, self.issued(parts * SEGMENT)));
             terms.push((Bound::Cut, 1.0));
-            let of_longest = (self.rows.max() as f64 / f64::from(s.longest)).ceil();
+            let of_longest = (self.lengths.rows().max() as f64 / f64::from(s.longest)).ceil();
             terms.push((Bound::FixUp, of_longest * 0.1));
         }
         Class::VectorListed
     }
 
-    fn groups(&self, g: &Groups, terms: &mut Vec<(Bound, f64)>) {
+    fn groups(&self, g: &Groups<'_>, terms: &mut Vec<(Bound, f64)>) {
         let number = g.lengths.number();
         let steps = g.lengths.sum_of(|length| (length / g.step).ceil()) * g.waiting;
         let of_warp = g.lanes / WARP;
@@ -216,7 +219,7 @@ impl Work<'_> {
 
     fn even_shares(&self, s: &EvenShares, terms: &mut Vec<(Bound, f64)>) -> Class {
         let (items, threads) = (f64::from(s.items), f64::from(s.threads));
-        let (rows, nnz) = (self.rows.rows() as f64, self.problem.nnz as f64);
+        let (rows, nnz) = (self.lengths.rows().rows() as f64, self.problem.nnz as f64);
         let work = (items * threads - 4.0).max(1.0);
         let partitions = ((rows + nnz) / work).ceil().max(1.0);
         let concurrent = self.units() * (f64::from(s.resident) / threads).floor().max(1.0);
@@ -229,7 +232,7 @@ impl Work<'_> {
         terms.push((Bound::Stores, self.issued(warps * 5.0 * HALVING)));
         // CTAs wait for each other at barriers.
         terms.push((Bound::Tiles, threads / 1024.0));
-        let of_longest = self.rows.max() as f64 / work;
+        let of_longest = self.lengths.rows().max() as f64 / work;
         if of_longest > 1.0 {
             terms.push((Bound::Cut, 1.0));
             terms.push((Bound::FixUp, (of_longest / WARP).ceil() * 0.1));

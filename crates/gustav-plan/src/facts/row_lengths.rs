@@ -69,7 +69,7 @@ impl RowLengths {
     fn least(bin: usize) -> f64 {
         let Some(over) = bin.checked_sub(1 << EXACT_BITS) else { return bin as f64 };
         let (octave, eighth) = (over >> OCTAVE_BITS, over & ((1 << OCTAVE_BITS) - 1));
-        (1.0 + eighth as f64 / 8.0) * 2f64.powi(octave as i32 + EXACT_BITS as i32)
+        (1.0 + eighth as f64 / 8.0) * (1u64 << (octave as u32 + EXACT_BITS)) as f64
     }
 
     /// The smallest length of a bin, and that of the next.
@@ -80,11 +80,7 @@ impl RowLengths {
     /// The middle of the lengths of a bin.
     pub fn middle(bin: usize) -> f64 {
         let least = Self::least(bin);
-        if bin < 1 << EXACT_BITS {
-            least
-        } else {
-            least + 2f64.powi(-1 - OCTAVE_BITS as i32) * 2f64.powf(least.log2().floor())
-        }
+        if bin < 1 << EXACT_BITS { least } else { (least + Self::least(bin + 1)) / 2.0 }
     }
 
     /// Rows in each bin.
@@ -126,8 +122,8 @@ impl RowLengths {
 
     /// Mean over the nonzeros of the length of their row: the row length that most of the work has.
     pub fn mean_of_nonzeros(&self) -> f64 {
-        let squares = self.bins().iter().enumerate();
-        let sum: f64 = squares.map(|(bin, rows)| *rows as f64 * Self::least(bin).powi(2)).sum();
+        let filled = self.bins().iter().enumerate().filter(|(_, rows)| **rows > 0);
+        let sum: f64 = filled.map(|(bin, rows)| *rows as f64 * Self::least(bin).powi(2)).sum();
         sum / self.nnz.max(1) as f64
     }
 

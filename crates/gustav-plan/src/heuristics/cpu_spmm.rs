@@ -30,7 +30,7 @@ pub fn work<'a>(stats: &'a RowStats, problem: &'a Problem, profile: &'a DevicePr
 /// The algorithm with the least time by the cost model, and the reason. `stats` are those of op(A).
 pub fn choose(stats: &RowStats, problem: &Problem, profile: &DeviceProfile) -> (Algorithm, String) {
     let work = work(stats, problem, profile);
-    let (parameters, bytes) = (&CpuParameters::of_cpus().spmm, problem.dtype.bytes());
+    let (parameters, bytes) = (CpuParameters::of_cpus().spmm.fitted(), problem.dtype.bytes());
     let predicted = |algorithm: Algorithm| {
         Some((algorithm, work.bounds(algorithm)?.predict(parameters, bytes)))
     };
