@@ -24,6 +24,7 @@ const SHIPPED: &[(&str, &str)] = &[
     ("gpu-attention", include_str!("../../../bench/suites/gpu-attention.toml")),
     ("gpu-columns", include_str!("../../../bench/suites/gpu-columns.toml")),
     ("gpu-masks", include_str!("../../../bench/suites/gpu-masks.toml")),
+    ("gpu-narrow", include_str!("../../../bench/suites/gpu-narrow.toml")),
     ("gpu-orders", include_str!("../../../bench/suites/gpu-orders.toml")),
     ("gpu-programs", include_str!("../../../bench/suites/gpu-programs.toml")),
     ("gpu-sddmm", include_str!("../../../bench/suites/gpu-sddmm.toml")),

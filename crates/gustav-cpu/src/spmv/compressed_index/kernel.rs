@@ -43,6 +43,8 @@ impl<'a, E, O> Partition<'a, E, O> {
 
 impl<E: Element, O: Index> Kernel<E> for Partition<'_, E, O> {
     type Output = ();
+    #[cfg(target_arch = "x86_64")]
+    const MASKED: bool = true;
 
     #[inline(always)]
     unsafe fn run<V: Lanes<Elem = E>>(self) {

@@ -124,6 +124,9 @@ impl Element for f64 {
 /// A computation over any kind of lanes.
 pub(crate) trait Kernel<E: Element>: Sized {
     type Output;
+    /// Whether [`Kernel::run_masked`] is another computation than [`Kernel::run`].
+    #[cfg(target_arch = "x86_64")]
+    const MASKED: bool = false;
     /// Runs the computation. Implementations are `#[inline(always)]`.
     ///
     /// # Safety
@@ -153,7 +156,11 @@ pub(crate) const fn are_short<V: Lanes>(rows: usize, entries: usize) -> bool {
 /// Runs `kernel` with the lanes of `isa`.
 pub(crate) fn dispatch<E: Element, K: Kernel<E>>(isa: Isa, kernel: K) -> K::Output {
     match isa {
-        // SAFETY: plans reject an instruction set that the machine lacks.
+        // Wider gathers are as slow.
+        // SAFETY: plans reject an instruction set that the machine lacks; machines with AVX-512 have AVX2.
+        #[cfg(target_arch = "x86_64")]
+        Isa::Avx512 if !K::MASKED && has_slow_gathers() => unsafe { avx2::run_plain(kernel) },
+        // SAFETY: as above.
         #[cfg(target_arch = "x86_64")]
         Isa::Avx512 => unsafe { avx512::run(kernel) },
         // SAFETY: as above.
