@@ -304,7 +304,8 @@ def main():
     written = json.loads(options.output.read_text())
     if others := set(products) - written.keys():
         raise SystemExit(f"{options.output} has no parameters of {', '.join(sorted(others))}")
-    written["device"] = ", ".join(sorted({line["device"] for line in seen}))
+    devices = set(written["device"].split(", ")) if written.keys() - {"device", "rates", *products} else set()
+    written["device"] = ", ".join(sorted(devices | {line["device"] for line in seen}))
     head = "product,dtype,columns,matrix,matrices,chooser,regret"
     rows = []
     if options.regrets and options.regrets.exists():

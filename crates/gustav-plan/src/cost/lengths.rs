@@ -28,7 +28,7 @@ impl<'a> Lengths<'a> {
     }
 
     /// The histogram of the rows.
-    pub fn rows(&self) -> &'a RowLengths {
+    pub fn histogram(&self) -> &'a RowLengths {
         self.rows
     }
 

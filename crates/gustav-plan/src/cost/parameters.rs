@@ -13,7 +13,7 @@ const VECTOR_BYTES: usize = 16;
 /// The parameters of a class of devices.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Parameters {
-    /// The device whose records they were fitted to.
+    /// The devices whose records they were fitted to.
     pub device: String,
     /// Nominal rates; parameters are relative to them.
     pub rates: Rates,
@@ -44,7 +44,7 @@ pub struct OfClass<'p> {
     weight: f64,
 }
 
-/// A parameter for each bound: of those that all classes share, and of the others.
+/// A parameter for each bound: of those common to all classes, and of the others.
 #[derive(Clone, Copy, Debug)]
 struct Tables<'p> {
     common: Option<&'p BTreeMap<Bound, f64>>,
@@ -125,9 +125,9 @@ impl Parameters {
         let whole = (columns * bytes).is_multiple_of(VECTOR_BYTES);
         let fitted = if whole { &self.spmm } else { &self.spmm_narrow };
         let has = |(_, product): &(&usize, &OfProduct)| product.classes.contains_key(&bytes);
-        let any = !fitted.iter().any(|of| has(&of));
-        let below = fitted.range(..=columns).rfind(|of| any || has(of));
-        let above = fitted.range(columns..).find(|of| any || has(of));
+        let unmeasured = !fitted.iter().any(|of| has(&of));
+        let below = fitted.range(..=columns).rfind(|of| unmeasured || has(of));
+        let above = fitted.range(columns..).find(|of| unmeasured || has(of));
         let ((less, below), (more, above)) =
             below.or(above).zip(above.or(below)).expect("a number of columns was measured");
         let weight = match more > less {

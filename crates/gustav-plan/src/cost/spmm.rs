@@ -170,14 +170,14 @@ impl Work<'_> {
     /// Nonzeros of the block of `rows` rows with most: that of the longest row, beside rows as long as most nonzeros
     /// have it, since neighbours are often alike.
     fn longest_block(&self, rows: u32) -> f64 {
-        let lengths = self.lengths.rows();
+        let lengths = self.lengths.histogram();
         let most = lengths.max() as f64;
         most + f64::from(rows - 1) * lengths.mean_of_nonzeros().min(most)
     }
 
     /// Distinct columns of that block.
     fn greatest_block(&self, rows: u32) -> f64 {
-        (self.longest_block(rows) * self.distinct(rows)).max(self.lengths.rows().max() as f64)
+        (self.longest_block(rows) * self.distinct(rows)).max(self.lengths.histogram().max() as f64)
     }
 
     /// Instructions of a vector's multiplications: as many as values, twice as many for 8-byte values.
@@ -201,7 +201,7 @@ impl Terms<'_, '_> {
     /// What every schedule has.
     fn common(&mut self, schedule: &Schedule) {
         let work = self.work;
-        let (rows, inner) = (work.lengths.rows().rows() as f64, work.problem.inner() as f64);
+        let (rows, inner) = (work.lengths.histogram().rows() as f64, work.problem.inner() as f64);
         let row = work.row_bytes();
         let a = work.nnz() * (4.0 + work.bytes()) + rows * 8.0;
         let once = a + (rows + inner.min(work.nnz())) * row;
@@ -250,7 +250,8 @@ impl Terms<'_, '_> {
             if parts > 0.0 {
                 self.add(Bound::Parts, parts * work.row_bytes() * 2.0 / work.rates.memory);
                 self.add(Bound::Cut, 1.0);
-                let of_longest = (work.lengths.rows().max() as f64 / f64::from(longest)).ceil();
+                let of_longest =
+                    (work.lengths.histogram().max() as f64 / f64::from(longest)).ceil();
                 self.add(Bound::FixUp, of_longest * 0.1);
             }
         }
@@ -283,7 +284,7 @@ impl Terms<'_, '_> {
         let (height, subgroups) = (f64::from(s.rows), f64::from(s.subgroups));
         let distinct = work.distinct(s.rows);
         let entries = work.nnz() * distinct;
-        let blocks = (work.lengths.rows().rows() as f64 / height).max(1.0);
+        let blocks = (work.lengths.histogram().rows() as f64 / height).max(1.0);
         let panels = s.panel.number(work.columns());
         let group = f64::from(s.panel.lanes) * subgroups;
         let of_warp = group / WARP;
@@ -292,7 +293,7 @@ impl Terms<'_, '_> {
         let lengths = work.lengths.whole();
         let drawn = height * (WARP / group).floor().max(1.0);
         let waiting =
-            lengths.expected_greatest(drawn as u32) / work.lengths.rows().mean().max(1e-9);
+            lengths.expected_greatest(drawn as u32) / work.lengths.histogram().mean().max(1e-9);
         let waiting = 1.0 + WAITING * (waiting.min(4.0) - 1.0).max(-1.0);
         let step = subgroups * f64::from(s.unroll);
         let tiles = f64::from(s.panel.tiles);
@@ -341,7 +342,7 @@ impl Terms<'_, '_> {
         let groups = f64::from(s.block) / lanes;
         let l2 = units * work.rates.l2;
         let of_group = (imbalance * panels * segments / (units * groups)).max(1.0).ceil();
-        let most = work.lengths.rows().max() as f64;
+        let most = work.lengths.histogram().max() as f64;
         let vectors = f64::from(s.panel.tiles);
         let arithmetic = vectors * (1.0 + work.arithmetic(s.panel.vector));
         let warps = imbalance * panels * of_warp;
@@ -368,7 +369,7 @@ impl Terms<'_, '_> {
         let subgroups = f64::from(s.subgroups);
         let distinct = work.distinct(8);
         let entries = work.nnz() * distinct;
-        let blocks = (work.lengths.rows().rows() as f64 / 8.0).max(1.0);
+        let blocks = (work.lengths.histogram().rows() as f64 / 8.0).max(1.0);
         let panel = f64::from(s.panel);
         let panels = (work.columns() / panel).ceil();
         let chunks = entries / 16.0 + blocks * 0.5 * subgroups;

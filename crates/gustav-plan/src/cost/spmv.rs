@@ -131,7 +131,7 @@ impl Work<'_> {
     }
 
     fn common(&self) -> Vec<(Bound, f64)> {
-        let (rows, nnz) = (self.lengths.rows().rows() as f64, self.problem.nnz as f64);
+        let (rows, nnz) = (self.lengths.histogram().rows() as f64, self.problem.nnz as f64);
         let x = self.problem.inner() as f64 * self.bytes();
         let once = nnz * (4.0 + self.bytes()) + rows * (4.0 + self.bytes()) + x;
         let missing = (1.0 - self.profile.l2_bytes as f64 / x.max(1.0)).max(0.0);
@@ -146,7 +146,7 @@ impl Work<'_> {
 
     fn in_order(&self, s: &InOrder, terms: &mut Vec<(Bound, f64)>) -> Class {
         let (lanes, part) = (f64::from(s.lanes), f64::from(s.part));
-        let (whole, longer) = LengthCounts::split(self.lengths.rows(), s.longest);
+        let (whole, longer) = LengthCounts::split(self.lengths.histogram(), s.longest);
         let steps = |length: f64| (length / (lanes * f64::from(s.loads_in_flight))).ceil();
         let mean = whole.sum_of(steps) / whole.number().max(1.0);
         let waiting = whole.expected_greatest_of(WARP as u32 / s.lanes, steps) / mean.max(1e-9);
@@ -174,7 +174,7 @@ impl Work<'_> {
             terms.push((Bound::Cut, 1.0));
             terms.push((
                 Bound::FixUp,
-                (self.lengths.rows().max() as f64 / part / WARP).ceil() * 0.1,
+                (self.lengths.histogram().max() as f64 / part / WARP).ceil() * 0.1,
             ));
         }
         Class::VectorInOrder
@@ -194,7 +194,7 @@ impl Work<'_> {
         if parts > 0.0 {
             terms.push((Bound::Parts, self.issued(parts * SEGMENT)));
             terms.push((Bound::Cut, 1.0));
-            let of_longest = (self.lengths.rows().max() as f64 / f64::from(s.longest)).ceil();
+            let of_longest = (self.lengths.histogram().max() as f64 / f64::from(s.longest)).ceil();
             terms.push((Bound::FixUp, of_longest * 0.1));
         }
         Class::VectorListed
@@ -219,7 +219,7 @@ impl Work<'_> {
 
     fn even_shares(&self, s: &EvenShares, terms: &mut Vec<(Bound, f64)>) -> Class {
         let (items, threads) = (f64::from(s.items), f64::from(s.threads));
-        let (rows, nnz) = (self.lengths.rows().rows() as f64, self.problem.nnz as f64);
+        let (rows, nnz) = (self.lengths.histogram().rows() as f64, self.problem.nnz as f64);
         let work = (items * threads - 4.0).max(1.0);
         let partitions = ((rows + nnz) / work).ceil().max(1.0);
         let concurrent = self.units() * (f64::from(s.resident) / threads).floor().max(1.0);
@@ -232,7 +232,7 @@ impl Work<'_> {
         terms.push((Bound::Stores, self.issued(warps * 5.0 * HALVING)));
         // CTAs wait for each other at barriers.
         terms.push((Bound::Tiles, threads / 1024.0));
-        let of_longest = self.lengths.rows().max() as f64 / work;
+        let of_longest = self.lengths.histogram().max() as f64 / work;
         if of_longest > 1.0 {
             terms.push((Bound::Cut, 1.0));
             terms.push((Bound::FixUp, (of_longest / WARP).ceil() * 0.1));
