@@ -16,7 +16,8 @@ begin as the least squares of relative errors of the sum, then of logarithms of 
 where choosing the fastest prediction loses least: the mean, over all cases, of the time of a choice by a soft minimum
 over the least time. Parameters that contribute less than three hundredths everywhere are left out, and the rest is fitted
 again. Each size of values is fitted by itself, and of SpMM on a GPU each number of columns, those whose rows of B are no whole
-vectors of 16 bytes apart; between two numbers the mean of the parameters of both counts.
+vectors of 16 bytes apart, and those of vectors that are no power of two; between two numbers the mean of the parameters of
+both counts.
 
 Regret is the time of the chosen configuration over the least of all measured ones, less one. It is printed for
 families of matrices held out of the fit, and for the unseen matrices, which no fit reads. Needs NumPy and SciPy.
@@ -36,11 +37,12 @@ from scipy.optimize import minimize, nnls
 PRODUCTS = {
     "spmm": "SpMM on a GPU",
     "spmm-narrow": "SpMM on a GPU",
+    "spmm-partial": "SpMM on a GPU",
     "spmv": "SpMV on a GPU",
     "cpu-spmm": "SpMM on a CPU",
 }
 # Of which every measured number of columns of B has parameters of its own.
-BY_COLUMNS = {"spmm", "spmm-narrow"}
+BY_COLUMNS = {"spmm", "spmm-narrow", "spmm-partial"}
 VECTOR_BYTES = 16
 COMMON = ("execution", "memory", "misses")
 # The kinds of bounds, and the exponent of the norm, as in the library; all other bounds are of the whole device.
@@ -87,8 +89,10 @@ def product(line):
     """Of a line with bounds, or of a record."""
     on_cpu = "" if line.get("gpu") else "cpu-"
     name = line.get("product") or on_cpu + line["operation"]
-    narrow = line["columns"] * BYTES.get(line["dtype"], VECTOR_BYTES) % VECTOR_BYTES
-    return "spmm-narrow" if name == "spmm" and narrow else name
+    if name != "spmm":
+        return name
+    vectors, rest = divmod(line["columns"] * BYTES.get(line["dtype"], VECTOR_BYTES), VECTOR_BYTES)
+    return "spmm-narrow" if rest else "spmm-partial" if vectors & (vectors - 1) else name
 
 
 def of_product(lines, name):
@@ -314,7 +318,7 @@ def main():
     for name in products:
         ours = [of_product(group, name) for group in (seen, unseen, measured)]
         written[name], found = fit_product(name, *ours, families, names, least[name])
-        if name == "spmm-narrow":
+        if name in ("spmm-narrow", "spmm-partial"):
             found["model of whole vectors", "unseen"] = judged_by(written["spmm"], ours[1], least[name])
         if options.table and measured:
             marks = [f"<!-- from bench/records: regret of {name} {at} -->\n" for at in ("begin", "end")]
@@ -371,6 +375,10 @@ def fit_product(name, seen, unseen, measured, families, names, least):
         found[chooser, "unseen copies"] = copies
     for matrices in ("unseen", "unseen copies"):
         by_rules = found["rules", matrices]
+        if name == "spmm-partial":
+            # Measured when the model of whole vectors chose, which is judged beside.
+            del found["rules", matrices]
+            continue
         if name == "spmm-narrow":
             # Measured when a model chose that had been fitted to fewer columns.
             found["model of four widths", matrices] = found.pop(("rules", matrices))

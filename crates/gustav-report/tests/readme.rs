@@ -33,7 +33,7 @@ const CPU: Place = Place {
 const GPU: Place = Place {
     name: "gpu",
     unseen: false,
-    suites: &["gpu", "gpu-narrow", "gpu-spgemm"],
+    suites: &["gpu", "gpu-narrow", "gpu-partial", "gpu-spgemm"],
     peers: &["cusparse-default", "cusparse-alg1", "cusparse-alg2", "cusparse-alg3"],
     beside: "cuSPARSE",
 };

@@ -84,6 +84,14 @@ __device__ __forceinline__ const Value *first_of(const Arguments &args, const Ti
     return args.operands.b + (u64)partition.tile * args.rows * args.operands.ldb + column;
 }
 
+// Bytes between rows of a tile in shared memory. If B is packed and no wider than a panel, rows are as contiguous there
+// as in B, and one copy brings many.
+__device__ __forceinline__ u32 pitch_of(const Arguments &args) {
+    const Operands &operands = args.operands;
+    const bool packed = operands.columns <= PANEL && operands.ldb == operands.columns;
+    return packed ? (u32)operands.columns * sizeof(Value) : ROW_BYTES;
+}
+
 // Issues the copies of a tile, by one warp.
 __device__ __forceinline__ void issue(const Arguments &args, const TilePartition &partition, u64 column, u8 *ring,
                                       Held &held) {
@@ -91,14 +99,15 @@ __device__ __forceinline__ void issue(const Arguments &args, const TilePartition
     const u32 lane = threadIdx.x % 32, rows = rows_of(args, partition);
     const u32 bytes = width_of(args, column) * sizeof(Value);
     const Value *from = first_of(args, partition, column);
+    const u32 pitch = pitch_of(args);
     // Contiguous rows are copied together.
-    const bool packed = bytes == ROW_BYTES && args.operands.ldb == PANEL;
+    const bool packed = pitch == args.operands.ldb * sizeof(Value);
     if (lane == 0) ptx::expect_copies(&held.full, rows * bytes);
     __syncwarp();
     const u32 step = packed ? (rows + 31) / 32 : 1;
     for (u32 r = lane * step; r < rows; r += 32 * step) {
         const u32 count = rows - r < step ? rows - r : step;
-        ptx::copy_bulk(ring + r * ROW_BYTES, from + (u64)r * args.operands.ldb, count * bytes,
+        ptx::copy_bulk(ring + r * pitch, from + (u64)r * args.operands.ldb, count * bytes,
                        &held.full);
     }
 }
@@ -107,9 +116,10 @@ __device__ __forceinline__ void issue(const Arguments &args, const TilePartition
 __device__ __forceinline__ void copy(const Arguments &args, const TilePartition &partition, u64 column, u8 *ring) {
     const u32 vectors = width_of(args, column) / VECTOR;
     const Value *from = first_of(args, partition, column);
+    const u32 pitch = pitch_of(args);
     for (u32 r = threadIdx.x / 32; r < rows_of(args, partition); r += BLOCK / 32)
         for (u32 v = threadIdx.x % 32; v < vectors; v += 32)
-            reinterpret_cast<tile::Pack<Value, VECTOR> *>(ring + r * ROW_BYTES)[v] =
+            reinterpret_cast<tile::Pack<Value, VECTOR> *>(ring + r * pitch)[v] =
                 tile::load<Value, VECTOR>(from + (u64)r * args.operands.ldb + v * VECTOR);
 }
 
@@ -169,7 +179,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 1)
     __shared__ Held all[HELD];
     const u32 begin = args.first_partitions[blockIdx.x], end = args.first_partitions[blockIdx.x + 1];
     const u64 panel = args.panel + blockIdx.y, column = panel * PANEL;
-    const u32 tile_bytes = args.rows * ROW_BYTES;
+    const u32 tile_bytes = args.rows * ROW_BYTES, pitch = pitch_of(args);
     const int lane = threadIdx.x % 32, mine = threadIdx.x % LANES;
     u8 *const batch = shared + (HELD * tile_bytes + 127) / 128 * 128 + threadIdx.x / LANES * BATCH_BYTES;
 
@@ -249,7 +259,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 1)
             __syncwarp();
 #pragma unroll
             for (int e = 0; e < EACH; ++e)
-                reinterpret_cast<Entry *>(batch)[mine + e * LANES] = {columns[e] * ROW_BYTES,
+                reinterpret_cast<Entry *>(batch)[mine + e * LANES] = {columns[e] * pitch,
                                                                       widen(values[e])};
             const RowSegment now = segment;
             position += BATCH;

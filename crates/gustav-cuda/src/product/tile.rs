@@ -20,9 +20,10 @@ pub(crate) struct Tile {
 
 impl Tile {
     /// The tile for `columns` in vectors of `vector` values, within `limit`. For vectors of 16
-    /// bytes the one with the fewest panels, then the fewest idle lanes, then the number of tiles
-    /// closest to the preferred one. For narrower vectors the cheapest one, or a single lane if
-    /// there are few.
+    /// bytes the fewest lanes that hold a row of B with the preferred number of tiles; if there are
+    /// more vectors than that, the one with the fewest panels, then the fewest idle lanes, then the
+    /// number of tiles closest to the preferred one. For narrower vectors the cheapest one, or a
+    /// single lane if there are few.
     pub(crate) fn new(dtype: DType, vector: u32, columns: usize, limit: Limit) -> Self {
         let vectors = (columns as u64).div_ceil(u64::from(vector)).max(1);
         let bytes = u64::from(vector) * dtype.bytes() as u64;
@@ -36,6 +37,11 @@ impl Tile {
             _ => (32 / bytes, limit.most_single),
         };
         let sector = sector.min(vectors.next_power_of_two());
+        let preferred = limit.tiles.min(limit.most_tiles);
+        let lanes = vectors.div_ceil(preferred.into()).next_power_of_two().max(sector);
+        if bytes == 16 && lanes <= limit.lanes.into() {
+            return Tile { lanes: lanes as u32, tiles: vectors.div_ceil(lanes) as u32 };
+        }
         let panels = |lanes: u32, tiles: u32| vectors.div_ceil(u64::from(lanes * tiles));
         let cost = |lanes, tiles| match bytes {
             16 => (panels(lanes, tiles), panels(lanes, tiles) * u64::from(lanes * tiles)),
@@ -139,17 +145,39 @@ mod tests {
         assert_eq!(of(31), (1, 8, 4));
         assert_eq!(of(34), (2, 8, 3));
         assert_eq!(of(33), (1, 8, 5));
-        assert_eq!(of(36), (4, 4, 3));
+        assert_eq!(of(36), (4, 8, 2));
         assert_eq!(of(63), (1, 16, 4));
         assert_eq!(of(65), (1, 16, 5));
         assert_eq!(of(66), (2, 8, 5));
         assert_eq!(of(129), (1, 16, 9));
         assert_eq!(of(130), (2, 16, 5));
-        assert_eq!(of(132), (4, 16, 3));
+        assert_eq!(of(132), (4, 32, 2));
+        assert_eq!(of(260), (4, 32, 3));
         // Powers of two have two vectors per lane.
         for columns in [32, 64, 128, 256] {
             assert_eq!(of(columns), (4, columns as u32 / 8, 2));
         }
+    }
+
+    #[test]
+    fn tiles_are_the_preferred_ones_if_lanes_suffice() {
+        let of = |vectors: usize, tiles| {
+            let limit = Limit {
+                lanes: 32,
+                tiles,
+                most_tiles: 4,
+                most_double: 5,
+                most_single: 10,
+                alone: 4,
+            };
+            let Tile { lanes, tiles } = Tile::new(DType::F64, 2, 2 * vectors, limit);
+            (lanes, tiles)
+        };
+        let vectors = [3, 5, 10, 12, 17, 24, 25, 33];
+        let found = vectors.map(|vectors| of(vectors, 2));
+        assert_eq!(found, [(2, 2), (4, 2), (8, 2), (8, 2), (16, 2), (16, 2), (16, 2), (32, 2)]);
+        let found = vectors.map(|vectors| of(vectors, 3));
+        assert_eq!(found, [(2, 2), (2, 3), (4, 3), (4, 3), (8, 3), (8, 3), (16, 2), (16, 3)]);
     }
 
     #[test]

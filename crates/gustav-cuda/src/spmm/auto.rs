@@ -62,7 +62,14 @@ fn fastest(
 ) -> Result<(Config, String)> {
     let device = pattern.device();
     let (profile, shared) = (device.planner_profile(), device.profile().shared_bytes_per_cta);
-    let configs: Vec<_> = tunings.iter().map(|tuning| config(problem, tuning)).collect();
+    let mut configs = Vec::with_capacity(tunings.len());
+    for tuning in &tunings {
+        let config = config(problem, tuning);
+        // With some numbers of columns, tunings are the same.
+        if !configs.contains(&config) {
+            configs.push(config);
+        }
+    }
     let tiles = configs.iter().filter_map(|config| match config {
         Config::BStationary(c) => c.rows(problem, shared).ok(),
         _ => None,

@@ -75,6 +75,11 @@ pub enum Bound {
     Longest,
     /// Lines of A that the loads of a warp touch, at the issue rate.
     Lines,
+    /// Steps in which groups of lanes wait for longer rows of their warp, one microsecond each, over the groups that are
+    /// resident.
+    Waiting,
+    /// Instructions of these steps, at the issue rate.
+    Idle,
 }
 
 impl Bound {
@@ -102,6 +107,8 @@ impl Bound {
             Bound::Reductions => "reductions",
             Bound::Longest => "longest",
             Bound::Lines => "lines",
+            Bound::Waiting => "waiting",
+            Bound::Idle => "idle",
         }
     }
 

@@ -17,11 +17,14 @@ pub struct Parameters {
     pub device: String,
     /// Nominal rates; parameters are relative to them.
     pub rates: Rates,
-    /// Those of SpMM, by the columns of B that they were fitted to.
+    /// Those of SpMM, by the columns of B that they were fitted to: rows of B of a power of two of vectors of 16 bytes.
     pub spmm: BTreeMap<usize, OfProduct>,
-    /// The same for rows of B that are no whole vectors of 16 bytes: kernels load their values in narrower vectors.
+    /// The same for rows of B that are no whole vectors: kernels load their values in narrower vectors.
     #[serde(rename = "spmm-narrow")]
     pub spmm_narrow: BTreeMap<usize, OfProduct>,
+    /// The same for rows of B of another number of vectors, which leave lanes of a group idle.
+    #[serde(rename = "spmm-partial")]
+    pub spmm_partial: BTreeMap<usize, OfProduct>,
     /// Those of SpMV.
     pub spmv: OfProduct,
 }
@@ -122,8 +125,12 @@ impl Parameters {
     /// Those of SpMM with `columns` columns of B in values of `bytes` bytes: between two numbers of columns that were
     /// measured with such values, the mean by the logarithms.
     pub fn of_spmm(&self, columns: usize, bytes: usize) -> Fitted<'_> {
-        let whole = (columns * bytes).is_multiple_of(VECTOR_BYTES);
-        let fitted = if whole { &self.spmm } else { &self.spmm_narrow };
+        let row = columns * bytes;
+        let fitted = match row.is_multiple_of(VECTOR_BYTES) {
+            true if (row / VECTOR_BYTES).is_power_of_two() => &self.spmm,
+            true => &self.spmm_partial,
+            false => &self.spmm_narrow,
+        };
         let has = |(_, product): &(&usize, &OfProduct)| product.classes.contains_key(&bytes);
         let unmeasured = !fitted.iter().any(|of| has(&of));
         let below = fitted.range(..=columns).rfind(|of| unmeasured || has(of));
@@ -191,10 +198,19 @@ mod tests {
     #[test]
     fn every_class_has_parameters_that_are_not_negative() {
         let (gpus, cpus) = (Parameters::of_gpus(), CpuParameters::of_cpus());
-        let of_spmm = gpus.spmm.values().map(|product| (product, 8, &[2, 4, 8][..]));
-        let narrow = gpus.spmm_narrow.values().map(|product| (product, 7, &[4, 8][..]));
+        // Widths need not be measured with values of every size.
+        let by_columns = [(&gpus.spmm, 8), (&gpus.spmm_narrow, 7), (&gpus.spmm_partial, 7)];
+        for (widths, _) in by_columns {
+            for bytes in [2, 4, 8] {
+                let has = |product: &&OfProduct| product.classes.contains_key(&bytes);
+                assert!(widths.values().filter(has).count() > 1, "{bytes} bytes");
+            }
+        }
+        let of_spmm = by_columns
+            .into_iter()
+            .flat_map(|(of, least)| of.values().map(move |p| (p, least, &[][..])));
         let others = [(&gpus.spmv, 3, &[4, 8][..]), (&cpus.spmm, 4, &[4, 8])];
-        for (product, least, sizes) in others.into_iter().chain(of_spmm).chain(narrow) {
+        for (product, least, sizes) in others.into_iter().chain(of_spmm) {
             assert!(sizes.iter().all(|bytes| product.classes.contains_key(bytes)));
             for (bytes, classes) in &product.classes {
                 assert!(classes.len() >= least, "{bytes} bytes: {} classes", classes.len());
@@ -223,7 +239,7 @@ mod tests {
             }
         }
         let (least, most) = (widths[0], widths[widths.len() - 1]);
-        for (columns, nearest) in [(0, least), (1, least), (10 * most, most)] {
+        for (columns, nearest) in [(1, least), (8 * most, most)] {
             assert_eq!(of(columns), measured(nearest), "{columns} columns");
         }
         assert!(widths.len() > 1);

@@ -229,14 +229,18 @@ impl Terms<'_, '_> {
         let segments = work.lengths.segments(s.longest);
         let number = segments.number().max(1.0);
         let step = subgroups * f64::from(s.chunk);
-        let mut steps = segments.sum_of(|length| (length / step).ceil());
-        let mut nonzeros = segments.sum_of(|length| (length / subgroups).ceil() * subgroups);
+        let steps = segments.sum_of(|length| (length / step).ceil());
+        let nonzeros = segments.sum_of(|length| (length / subgroups).ceil() * subgroups);
         let groups_of_warp = (WARP / group).floor();
         if s.longest.is_none() && groups_of_warp > 1.0 {
-            let waiting = segments.expected_greatest(groups_of_warp as u32) * number
-                / segments.sum().max(1.0);
-            let waiting = 1.0 + WAITING * (waiting - 1.0).max(0.0);
-            (steps, nonzeros) = (steps * waiting, nonzeros * waiting);
+            let longest = segments.expected_greatest(groups_of_warp as u32) * number;
+            let idle = (longest / segments.sum().max(1.0) - 1.0).max(0.0);
+            let panels = s.panel.number(work.columns());
+            let concurrent = work.units() * f64::from(s.resident.min(2048)) / group;
+            self.add(Bound::Waiting, idle * panels * steps / concurrent);
+            let tiles = f64::from(s.panel.tiles) * work.arithmetic(s.panel.vector);
+            let warps = panels * nonzeros * group / WARP / subgroups;
+            self.add(Bound::Idle, self.issued(idle * warps * (tiles + NONZERO)));
         }
         let greatest = segments.greatest();
         self.groups(

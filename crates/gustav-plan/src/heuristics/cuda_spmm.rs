@@ -6,6 +6,8 @@ use gustav_core::{Problem, Semiring};
 use super::uninspected;
 use crate::{Algorithm, DeviceProfile};
 
+/// Bytes of the widest vectors that kernels load.
+const VECTOR_BYTES: usize = 16;
 /// Threads of a multiprocessor with which a device counts as full.
 const THREADS: f64 = 1024.0;
 /// Partitions of `even-shares` for every lane group of a full device.
@@ -98,8 +100,11 @@ pub fn candidates(problem: &Problem, available: Available) -> Vec<Tuning> {
             found.extend(tensor(problem));
         }
     }
-    let whole = (problem.columns * problem.dtype.bytes()).is_multiple_of(16);
-    if available.tiles && whole && may_reduce(problem) && problem.calls >= CALLS_FOR_TILES {
+    if available.tiles
+        && is_whole(problem)
+        && may_reduce(problem)
+        && problem.calls >= CALLS_FOR_TILES
+    {
         found.extend(b_stationary());
     }
     found
@@ -143,6 +148,12 @@ pub fn segmented(problem: &Problem) -> Vec<Tuning> {
     found.extend([whole, short, long].map(staged));
     found.extend([whole, short, long].map(several));
     found.push(copied);
+    // Where two vectors a lane leave lanes idle, three may leave fewer.
+    let vectors = problem.columns * problem.dtype.bytes() / VECTOR_BYTES;
+    if is_whole(problem) && !vectors.is_power_of_two() {
+        let compact = [few(1, whole), few(1, short), many(4, long)];
+        found.extend(compact.map(|tuning| Tuning { tiles: 3, ..tuning }));
+    }
     found
 }
 
@@ -227,7 +238,12 @@ pub fn even_shares(problem: &Problem, profile: &DeviceProfile) -> (Tuning, Strin
 
 /// Vectors of 16 bytes in a row of B.
 fn vectors(problem: &Problem) -> f64 {
-    (problem.columns * problem.dtype.bytes()) as f64 / 16.0
+    (problem.columns * problem.dtype.bytes()) as f64 / VECTOR_BYTES as f64
+}
+
+/// Whether a row of B is whole vectors of 16 bytes.
+fn is_whole(problem: &Problem) -> bool {
+    (problem.columns * problem.dtype.bytes()).is_multiple_of(VECTOR_BYTES)
 }
 
 fn nearest_power(number: f64) -> u32 {

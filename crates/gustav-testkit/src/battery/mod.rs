@@ -35,7 +35,7 @@ use gustav_core::Layout;
 pub const DEPTHS: [usize; 14] = [0, 1, 3, 4, 8, 16, 31, 32, 33, 64, 100, 128, 256, 1000];
 
 /// Column counts of the battery.
-pub const COLUMNS: [usize; 14] = [1, 2, 3, 4, 7, 8, 16, 31, 32, 33, 64, 100, 128, 256];
+pub const COLUMNS: [usize; 15] = [1, 2, 3, 4, 7, 8, 16, 31, 32, 33, 40, 64, 100, 128, 256];
 
 /// How many of the combinations are run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -41,7 +41,7 @@ impl Config {
         let third = problem.dtype.bytes() == 4 && rows < 4 && (512..=768).contains(&bytes);
         let limit = Limit {
             lanes: 32 / subgroups,
-            tiles,
+            tiles: if third { 3 } else { tiles },
             most_tiles: if third { 3 } else { 2 },
             most_double,
             most_single: 8,

@@ -159,6 +159,12 @@ impl Config {
             alone: 4,
         };
         let mut tile = Tile::new(dtype, vector, columns, limit);
+        let is_whole = |tile: Tile| tile.whole(vector, columns) == tile.tiles;
+        if self.stages > 0 && !is_whole(tile) {
+            tile = Some(Tile::new(dtype, vector, columns, Limit { tiles: 3, ..limit }))
+                .filter(|compact| is_whole(*compact))
+                .unwrap_or(tile);
+        }
         // Few lanes make narrow panels, with two vectors of 16 bytes per lane.
         if lanes < 32 {
             let lanes = lanes.min(most);
@@ -173,7 +179,7 @@ impl Config {
             }
         }
         // Copies to shared memory pay only with vectors of 16 bytes and without partial tiles.
-        let copies = aligned && tile.whole(vector, columns) == tile.tiles;
+        let copies = aligned && is_whole(tile);
         let Tile { lanes, tiles } = tile;
         let config = Config { vector, lanes, tiles, ..self };
         match self.stages > 0 && !copies {
