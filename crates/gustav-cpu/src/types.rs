@@ -1,6 +1,6 @@
 //! The scalar types that kernels are compiled for: all of them, once, in this crate.
 
-use gustav_core::{AnyPattern, Problem, Result};
+use gustav_core::{AnyPattern, DenseView, Problem, Result, Scalar};
 #[cfg(not(test))]
 use gustav_core::{bf16, f16};
 
@@ -32,8 +32,8 @@ macro_rules! with_plans {
 macro_rules! declare {
     ($($function:ident: $plan:ident,)*) => {
         /// A scalar that this backend multiplies: every [`Scalar`](gustav_core::Scalar). The
-        /// functions that make plans are methods of the scalar types, so that kernels are compiled
-        /// in this crate and not in the user's.
+        /// functions that make plans, and those that plans execute, are methods of the scalar types,
+        /// so that kernels are compiled in this crate and not in the user's.
         pub trait CpuScalar: Dispatch + SpgemmKernels + AttentionKernels {
             $(
                 #[doc(hidden)]
@@ -43,6 +43,16 @@ macro_rules! declare {
                     options: &Options,
                 ) -> Result<$plan<'a, Self>>;
             )*
+
+            /// One product of a batch, whose operands fit.
+            #[doc(hidden)]
+            fn sddmm(
+                plan: &mut SddmmPlan<'_, Self>,
+                operands: [DenseView<'_, Self>; 2],
+                values: &mut [Self],
+                scale: (Self::Accum, Self::Accum),
+                factors: Option<&[Self]>,
+            ) -> Result<()>;
         }
     };
 }
@@ -59,6 +69,16 @@ macro_rules! implement {
                     $plan::of_any(pattern, problem, options)
                 }
             )*
+
+            fn sddmm(
+                plan: &mut SddmmPlan<'_, Self>,
+                operands: [DenseView<'_, Self>; 2],
+                values: &mut [Self],
+                scale: (<Self as Scalar>::Accum, <Self as Scalar>::Accum),
+                factors: Option<&[Self]>,
+            ) -> Result<()> {
+                plan.multiply(operands, values, scale, factors)
+            }
         }
     };
 }

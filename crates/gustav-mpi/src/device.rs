@@ -6,6 +6,7 @@ use gustav_core::{
 };
 use gustav_cpu::Options;
 
+use crate::any_pattern::AnyDistPattern;
 use crate::ranks::Arguments;
 use crate::volume::check_countable;
 use crate::{Communication, DistPattern, DistScalar, SddmmPlan, SpgemmPlan, SpmmPlan, SpmvPlan};
@@ -88,10 +89,10 @@ pub(crate) fn unmasked<I: Index, O: Index>(
 }
 
 /// What has to be the same on every rank for a plan.
-pub(crate) fn arguments<I: Index, O: Index>(
+pub(crate) fn arguments(
     number: u64,
     problem: &Problem,
-    pattern: &DistPattern<I, O>,
+    pattern: &AnyDistPattern<'_>,
     device: &Device,
 ) -> Arguments {
     let yes = |b: bool| if b { "yes" } else { "no" }.to_owned();
@@ -99,14 +100,14 @@ pub(crate) fn arguments<I: Index, O: Index>(
         ("call", format!("plan {number}, of {}", problem.operation)),
         ("columns of the dense matrix", problem.columns.to_string()),
         ("type of values", problem.dtype.to_string()),
-        ("type of column indices", I::TYPE.to_string()),
+        ("type of column indices", pattern.local.index_types().0.to_string()),
         ("semiring", problem.semiring.to_string()),
         ("transposed A", yes(problem.transpose_a)),
         ("deterministic", yes(problem.deterministic)),
         ("communication", device.communication.name().into()),
         ("two levels", yes(!device.one_level)),
-        ("partition of rows", pattern.rows().description()),
-        ("partition of columns", pattern.columns().description()),
+        ("partition of rows", pattern.rows.description()),
+        ("partition of columns", pattern.columns.description()),
     ]
 }
 

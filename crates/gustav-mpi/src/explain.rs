@@ -2,11 +2,12 @@
 
 use std::fmt::Display;
 
-use gustav_core::{Index, Operation, Problem, Result};
+use gustav_core::{Operation, Problem, Result};
 use gustav_plan::Choice;
 
+use crate::any_pattern::AnyDistPattern;
 use crate::volume::Counted;
-use crate::{Communication, Copies, DistPattern, Ordered, RankVolume, Ranks, Volume};
+use crate::{Communication, Copies, Ordered, RankVolume, Ranks, Volume};
 
 /// What is computed, what ranks send, and how work is balanced. Printed, it is a few lines of text.
 #[derive(Clone, Debug, PartialEq)]
@@ -130,18 +131,18 @@ impl Rates {
 
 impl Explanation {
     /// Of a plan for `problem` with `pattern`, before the ranks have gathered what they count.
-    pub(crate) fn new<I: Index, O: Index, C>(
-        (problem, pattern): (&Problem, &DistPattern<I, O>),
+    pub(crate) fn new<C>(
+        (problem, pattern): (&Problem, &AnyDistPattern<'_>),
         communication: Communication,
         choice: &Choice<C>,
         (early, workspace_bytes): (u64, usize),
     ) -> Self {
         Explanation {
             problem: problem.clone(),
-            ranks: pattern.ranks().communicator().description(),
+            ranks: pattern.ranks.communicator().description(),
             communication,
             volume: Volume::default(),
-            order: pattern.order().copied(),
+            order: pattern.order.copied(),
             copies: None,
             choice: Choice {
                 algorithm: choice.algorithm,

@@ -1,9 +1,9 @@
 //! Ghost rows: rows of another rank's operand that a rank needs a copy of.
 
 use gustav_core::buffer::try_vec;
-use gustav_core::{Index, Result};
+use gustav_core::{Result, with_pattern};
 
-use crate::DistPattern;
+use crate::any_pattern::AnyDistPattern;
 use crate::block_description::{RemoteBlock, describe};
 use crate::blocks::Blocks;
 use crate::exchange::all_to_all;
@@ -22,22 +22,24 @@ impl Ghosts {
     ///
     /// # Errors
     /// On every rank, as [`Blocks::new`], and as all calls of a [`Communicator`](crate::Communicator).
-    pub fn new<I: Index, O: Index>(pattern: &DistPattern<I, O>) -> Result<Self> {
-        let ranks = pattern.ranks();
-        let (rank, local) = (ranks.rank(), pattern.local().view());
+    pub(crate) fn new(pattern: &AnyDistPattern<'_>) -> Result<Self> {
+        let (ranks, rank) = (pattern.ranks, pattern.ranks.rank());
         let all_here = |_: usize, columns: usize, _: &[(u32, u32)]| vec![true; columns];
-        let described = Blocks::new(&local, 0..local.nrows(), pattern.columns(), rank, &all_here)
-            .and_then(|blocks| {
-                let mut words: Vec<Vec<u32>> = vec![Vec::new(); ranks.size()];
-                for block in &blocks.others {
-                    words[block.peer] = describe(block)?;
-                }
-                Ok((blocks, words))
-            });
+        let blocks = with_pattern!(&pattern.local, |local| {
+            let local = local.view();
+            Blocks::new(&local, 0..local.nrows(), pattern.columns, rank, &all_here)
+        });
+        let described = blocks.and_then(|blocks| {
+            let mut words: Vec<Vec<u32>> = vec![Vec::new(); ranks.size()];
+            for block in &blocks.others {
+                words[block.peer] = describe(block)?;
+            }
+            Ok((blocks, words))
+        });
         let (blocks, words) = ranks.together(described)?;
         let words: Vec<&[u32]> = words.iter().map(Vec::as_slice).collect();
         let words = all_to_all(ranks, &words)?;
-        let columns = pattern.columns().count(rank);
+        let columns = pattern.columns.count(rank);
         let read = |(peer, words): (usize, &Vec<u32>)| match words.is_empty() {
             true => Ok(Vec::new()),
             false => RemoteBlock::read(words, (rank, peer), columns).map(|remote| remote.columns),

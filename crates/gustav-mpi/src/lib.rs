@@ -1,5 +1,6 @@
 //! Products on sparse patterns whose rows are spread over the ranks of an MPI program.
 
+mod any_pattern;
 mod block_description;
 mod blocks;
 mod communicator;

@@ -122,12 +122,12 @@ impl Ranks {
         let words = |flag: bool| vec![("call", ANY.to_owned()), ("answer", flag.to_string())];
         let mut differ = false;
         let key = |flag: bool| [digest(ANY.as_bytes()), u64::from(flag)];
-        let judge = |reports: &[String]| {
+        let judge = &mut |reports: &[String]| {
             let known = [true, false].map(|flag| given(digest_of(&key(flag)), words(flag)));
             differ = reports.iter().all(|report| known.contains(report));
             if differ { None } else { Some(differing(reports)) }
         };
-        let all = self.agree_by(&key(mine), || words(mine), Ok::<_, Error>(mine), judge)?;
+        let all = self.agree_by(&key(mine), &|| words(mine), Ok::<_, Error>(mine), judge)?;
         Ok(all || differ)
     }
 
@@ -155,40 +155,52 @@ impl Ranks {
     pub(crate) fn agree<R, E: Display + From<Error>>(
         &self,
         key: &[u64],
-        arguments: impl FnOnce() -> Arguments,
+        arguments: impl Fn() -> Arguments,
         mine: Result<R, E>,
     ) -> Result<R, E> {
-        self.agree_by(key, arguments, mine, |reports| Some(differing(reports)))
+        self.agree_by(key, &arguments, mine, &mut |reports| Some(differing(reports)))
     }
 
     /// The same, where `judge` finds what is wrong with reports of ranks none of which failed.
     fn agree_by<R, E: Display + From<Error>>(
         &self,
         key: &[u64],
-        arguments: impl FnOnce() -> Arguments,
+        arguments: &dyn Fn() -> Arguments,
         mine: Result<R, E>,
-        judge: impl FnOnce(&[String]) -> Option<Error>,
+        judge: &mut dyn FnMut(&[String]) -> Option<Error>,
     ) -> Result<R, E> {
-        if self.size() == 1 {
-            return mine;
+        if self.size() > 1 {
+            let failure = mine.as_ref().err().map(|e| format!("{FAILED}{e}"));
+            self.settle(key, arguments, failure, judge)?;
         }
-        let digest = digest_of(key);
-        let mut found = [u64::from(mine.is_err()), digest, !digest];
+        mine
+    }
+
+    /// The same with the report of this rank if it failed, whose failure is none here. Not generic, as there are
+    /// hundreds of types of what ranks agree on.
+    fn settle(
+        &self,
+        key: &[u64],
+        arguments: &dyn Fn() -> Arguments,
+        failure: Option<String>,
+        judge: &mut dyn FnMut(&[String]) -> Option<Error>,
+    ) -> Result<()> {
+        let (digest, failed) = (digest_of(key), failure.is_some());
+        let mut found = [u64::from(failed), digest, !digest];
         self.shared.communicator.all_reduce_max(&mut found)?;
         if found[0] == 0 && found[1] == !found[2] {
-            return mine;
+            return Ok(());
         }
-        let report = match &mine {
-            Ok(_) => given(digest, arguments()),
-            Err(e) => format!("{FAILED}{e}"),
-        };
+        let report = failure.unwrap_or_else(|| given(digest, arguments()));
         let reports = self.gather_reports(&report)?;
-        let value = mine?;
+        if failed {
+            return Ok(());
+        }
         let mut failures = reports.iter().map(|text| text.strip_prefix(FAILED)).enumerate();
         if let Some((rank, reason)) = failures.find_map(|(rank, text)| Some((rank, text?))) {
-            return Err(Error::OtherRank { rank, reason: reason.into() }.into());
+            return Err(Error::OtherRank { rank, reason: reason.into() });
         }
-        judge(&reports).map_or(Ok(value), |e| Err(e.into()))
+        judge(&reports).map_or(Ok(()), Err)
     }
 
     /// What every rank gives as `mine`, as far as it fits into a kilobyte. Collective.

@@ -66,7 +66,7 @@ pub fn row_parts(
     blocks: &Blocks,
     rows: usize,
     least: u64,
-    work: impl Fn(&Range<usize>) -> u64,
+    work: &dyn Fn(&Range<usize>) -> u64,
 ) -> Vec<RowPart> {
     let needs = needs_of_rows(blocks, rows);
     let all = work(&(0..rows));
@@ -195,7 +195,7 @@ mod tests {
         let here = |_: usize, columns: usize, _: &[(u32, u32)]| vec![true; columns];
         let blocks = Blocks::new(&pattern.view(), 0..rows.len(), &columns, 0, &here);
         let blocks = blocks.expect("blocks");
-        let parts = row_parts(&blocks, rows.len(), least, work);
+        let parts = row_parts(&blocks, rows.len(), least, &work);
         parts.into_iter().map(|part| (part.rows, part.needs)).collect()
     }
 

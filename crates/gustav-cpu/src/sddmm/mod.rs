@@ -238,16 +238,15 @@ impl<'a, T: CpuScalar> SddmmPlan<'a, T> {
             let (x, y) = (batch_x.matrix(&x, index)?, batch_y.matrix(&y, index)?);
             let values = &mut values[index * nnz..][..nnz];
             let factors = factors.map(|f| &f[index * each..][..nnz]);
-            self.one(x, y, values, scale, factors)?;
+            T::sddmm(self, [x, y], values, scale, factors)?;
         }
         Ok(())
     }
 
     /// One product of the batch, whose operands fit.
-    fn one(
+    pub(crate) fn multiply(
         &mut self,
-        x: DenseView<'_, T>,
-        y: DenseView<'_, T>,
+        [x, y]: [DenseView<'_, T>; 2],
         values: &mut [T],
         (alpha, beta): (T::Accum, T::Accum),
         factors: Option<&[T]>,

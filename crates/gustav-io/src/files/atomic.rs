@@ -24,18 +24,19 @@ pub(crate) fn write(
     compression: Compression,
     write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
 ) -> Result<()> {
-    replace(path, compression, write).map_err(|source| Error::Io {
+    let mut write = Some(write);
+    let mut once = |to: &mut dyn Write| write.take().map_or(Ok(()), |write| write(to));
+    replace(path, compression, &mut once).map_err(|source| Error::Io {
         path: path.to_path_buf(),
         action: "write",
         source,
     })
 }
 
-fn replace(
-    path: &Path,
-    compression: Compression,
-    write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
-) -> io::Result<()> {
+/// Writes the content of a file, once.
+type Content<'a> = &'a mut dyn FnMut(&mut dyn Write) -> io::Result<()>;
+
+fn replace(path: &Path, compression: Compression, write: Content<'_>) -> io::Result<()> {
     let target = followed(path)?;
     let existing = fs::metadata(&target).ok();
     if existing.as_ref().is_some_and(|m| m.is_dir()) {
@@ -167,11 +168,7 @@ fn descriptor(file: &File) -> PathBuf {
     format!("/proc/self/fd/{}", file.as_raw_fd()).into()
 }
 
-fn compressed(
-    file: &mut File,
-    compression: Compression,
-    write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
-) -> io::Result<()> {
+fn compressed(file: &mut File, compression: Compression, write: Content<'_>) -> io::Result<()> {
     let mut buffered = BufWriter::with_capacity(BUFFER, file);
     match compression {
         Compression::None => write(&mut buffered)?,

@@ -1,7 +1,8 @@
 //! What the plans of an SDDMM have in common, wherever a rank computes.
 
-use gustav_core::{Error, Index, Operation, Problem, Result, Scalar, Semiring};
+use gustav_core::{DType, Error, Operation, Problem, Result, Scalar, Semiring};
 
+use crate::any_pattern::AnyDistPattern;
 use crate::device::{arguments, supports};
 use crate::exchange::Exchange;
 use crate::fetch::Fetch;
@@ -11,7 +12,7 @@ use crate::local::DistScalar;
 use crate::ranks::Arguments;
 use crate::routes::Routes;
 use crate::volume::{Counted, oblivious};
-use crate::{Communication, Device, DistPattern, ProductShape};
+use crate::{Communication, Device, ProductShape};
 
 /// What ranks know of each other's part of a product.
 pub struct Described {
@@ -39,18 +40,19 @@ impl Described {
     ///
     /// # Errors
     /// On every rank, as [`SddmmPlan::new`](crate::SddmmPlan::new).
-    pub fn new<T: DistScalar, I: Index, O: Index>(
-        pattern: &DistPattern<I, O>,
+    pub(crate) fn new(
+        pattern: &AnyDistPattern<'_>,
+        dtype: DType,
         problem: &Problem,
         device: &Device,
         on_gpu: bool,
     ) -> Result<Self> {
-        let ranks = pattern.ranks();
+        let ranks = pattern.ranks;
         let number = ranks.next_plan();
-        let (dtype, index_type, offset_type) = (T::DTYPE, I::TYPE, O::TYPE);
+        let (index_type, offset_type) = pattern.local.index_types();
         let problem = Problem { dtype, output: dtype, index_type, offset_type, ..problem.clone() };
         let checked = supports(&problem, ranks.size()).and_then(|()| {
-            problem.check_a(pattern.nrows(), pattern.ncols(), pattern.nnz())?;
+            problem.check_a(pattern.rows.rows(), pattern.columns.rows(), pattern.nnz)?;
             match (problem.operation, problem.semiring) {
                 (Operation::Sddmm, Semiring::PlusTimes) => Ok(()),
                 _ => Err(Error::Unsupported {
@@ -75,21 +77,18 @@ impl Described {
     }
 
     /// Bytes if every rank sent all its rows of Y to all others.
-    pub fn oblivious<I: Index, O: Index>(&self, pattern: &DistPattern<I, O>) -> u64 {
-        oblivious(pattern.columns(), &self.shape)
+    pub(crate) fn oblivious(&self, pattern: &AnyDistPattern<'_>) -> u64 {
+        oblivious(pattern.columns, &self.shape)
     }
 
     /// The messages of this rank.
     ///
     /// # Errors
     /// When there is no memory for them.
-    pub fn messages<T: DistScalar, I: Index, O: Index>(
-        &self,
-        pattern: &DistPattern<I, O>,
-    ) -> Result<Messages> {
-        let ranks = pattern.ranks();
+    pub(crate) fn messages<T: DistScalar>(&self, pattern: &AnyDistPattern<'_>) -> Result<Messages> {
+        let ranks = pattern.ranks;
         let (rank, n, hosts) = (ranks.rank(), self.problem.columns, ranks.hosts()?);
-        let mut counted = Counted { nonzeros: pattern.local().nnz() as u64, ..Counted::default() };
+        let mut counted = Counted { nonzeros: pattern.local.nnz() as u64, ..Counted::default() };
         let mut needed = Vec::new();
         for block in &self.ghosts.blocks.others {
             counted.add_block(&block.counts, &self.shape, hosts.differ(rank, block.peer));

@@ -10,6 +10,7 @@ use gustav_cuda::{DeviceBuffer, DeviceDense, DevicePattern, DeviceValues, RowLis
 
 use super::described::{Described, Messages, execution};
 use super::{rows_of_x, rows_of_y};
+use crate::any_pattern::AnyDistPattern;
 use crate::blocks::{self, fits};
 use crate::fetch::Fetch;
 use crate::gpu::{Gpu, GpuMessages, Joined, Placing, check_dense, check_device, rows_in, rows_of};
@@ -109,29 +110,33 @@ impl<T: DistScalar> GpuSddmmPlan<T> {
         problem: &Problem,
         gpu: &Gpu,
     ) -> Result<Self> {
-        let ranks = pattern.ranks();
+        Self::of_any(&pattern.into(), problem, gpu)
+    }
+
+    fn of_any(pattern: &AnyDistPattern<'_>, problem: &Problem, gpu: &Gpu) -> Result<Self> {
+        let ranks = pattern.ranks;
         let _lock = ranks.lock();
-        let described = Described::new::<T, I, O>(pattern, problem, &gpu.options, true)?;
+        let described = Described::new(pattern, T::DTYPE, problem, &gpu.options, true)?;
         let all = described.oblivious(pattern);
         let built = Self::build(pattern, described, gpu);
         Explanation::complete(ranks, built, all, |plan: &mut Self| &mut plan.explanation)
     }
 
-    fn build<I: Index, O: Index>(
-        pattern: &DistPattern<I, O>,
+    fn build(
+        pattern: &AnyDistPattern<'_>,
         described: Described,
         gpu: &Gpu,
     ) -> Result<(Self, Counted)> {
-        let (ranks, local) = (pattern.ranks(), pattern.local());
+        let (ranks, local, offsets) = (pattern.ranks, &pattern.local, &pattern.offsets()?[..]);
         let device = &gpu.device;
-        let Messages { exchange, fetch, counted } = described.messages::<T, I, O>(pattern)?;
+        let Messages { exchange, fetch, counted } = described.messages::<T>(pattern)?;
         let Described { number, problem, shape, ghosts, .. } = described;
-        let (n, own) = (problem.columns, pattern.columns().count(ranks.rank()));
+        let (n, own) = (problem.columns, pattern.columns.count(ranks.rank()));
         let count = ghosts.count();
         fits("rows and ghost rows of Y", own + count)?;
-        let nonzeros = |part: &RowPart| part.nonzeros(local.offsets());
-        let work = |rows: &Range<usize>| nonzeros_of(rows, local.offsets()).len() as u64;
-        let parts = row_parts(&ghosts.blocks, local.nrows(), LEAST_EARLY, work);
+        let nonzeros = |part: &RowPart| part.nonzeros(offsets);
+        let work = |rows: &Range<usize>| nonzeros_of(rows, offsets).len() as u64;
+        let parts = row_parts(&ghosts.blocks, local.nrows(), LEAST_EARLY, &work);
         let messages_of =
             |part: &RowPart| part.needs.iter().filter_map(|q| fetch.message_of(*q)).collect();
         let waiting = Waiting::new(parts.iter().map(messages_of));
@@ -159,8 +164,7 @@ impl<T: DistScalar> GpuSddmmPlan<T> {
                 true => (own, problem.layout_b),
                 false => (rows, Layout::RowMajor),
             };
-            let numbered: Pattern<u32, u64> =
-                of.pattern(local.offsets(), columns, |at| Ok(indices[at]))?;
+            let numbered: Pattern<u32, u64> = of.pattern(offsets, columns, |at| Ok(indices[at]))?;
             let (nrows, ncols, nnz) = (numbered.nrows(), numbered.ncols(), numbered.nnz());
             let planned = Problem::of_pattern(Operation::Sddmm, nrows, ncols, nnz)
                 .columns(n)

@@ -11,6 +11,7 @@ use gustav_core::{
 use gustav_cpu::sddmm::RowsOfX;
 use gustav_cpu::{SddmmCall, Threads};
 
+use crate::any_pattern::AnyDistPattern;
 use crate::blocks::{Block, Part};
 use crate::exchange::Exchange;
 use crate::fetch::Forwards;
@@ -172,24 +173,28 @@ impl<T: DistScalar> SddmmPlan<T> {
         problem: &Problem,
         device: &Device,
     ) -> Result<Self> {
-        let ranks = pattern.ranks();
+        Self::of_any(&pattern.into(), problem, device)
+    }
+
+    fn of_any(pattern: &AnyDistPattern<'_>, problem: &Problem, device: &Device) -> Result<Self> {
+        let ranks = pattern.ranks;
         let _lock = ranks.lock();
-        let described = Described::new::<T, I, O>(pattern, problem, device, false)?;
+        let described = Described::new(pattern, T::DTYPE, problem, device, false)?;
         let all = described.oblivious(pattern);
         let built = Self::build(pattern, described, device);
         Explanation::complete(ranks, built, all, |plan: &mut Self| &mut plan.explanation)
     }
 
-    fn build<I: Index, O: Index>(
-        pattern: &DistPattern<I, O>,
+    fn build(
+        pattern: &AnyDistPattern<'_>,
         described: Described,
         device: &Device,
     ) -> Result<(Self, Counted)> {
-        let Messages { exchange, fetch, counted } = described.messages::<T, I, O>(pattern)?;
+        let Messages { exchange, fetch, counted } = described.messages::<T>(pattern)?;
         let Described { number, problem, shape, ghosts, any_gpu, .. } = described;
-        let (ranks, nnz) = (pattern.ranks(), pattern.local().nnz());
-        let rows_of_x = pattern.local().nrows();
-        let rows_of_y = pattern.columns().count(ranks.rank());
+        let (ranks, nnz) = (pattern.ranks, pattern.local.nnz());
+        let rows_of_x = pattern.local.nrows();
+        let rows_of_y = pattern.columns.count(ranks.rank());
         let blocks = ghosts.blocks;
         let own_nonzeros = blocks.own.columns.len() as u64;
         let own = Nonzeros::new(blocks.own, rows_of_y, false)?.simplified(nnz);
@@ -240,7 +245,7 @@ impl<T: DistScalar> SddmmPlan<T> {
             ranks,
             number,
             problem,
-            pattern: pattern.local().id(),
+            pattern: pattern.local.id(),
             nnz,
             rows_of_x,
             rows_of_y,

@@ -65,13 +65,13 @@ impl<I: Index> Gathered<I> {
         let (dtype, index_type, offset_type) = (T::DTYPE, I::TYPE, O::TYPE);
         let problem = Problem { dtype, output: dtype, index_type, offset_type, ..problem.clone() };
         let device = &device.clone().communication(Communication::RowsOfB);
-        let mut agreed = arguments(number, &problem, a, device);
+        let mut agreed = arguments(number, &problem, &a.into(), device);
         agreed.push(("partition of rows of B", b.rows().description()));
         agreed.push(("partition of columns of B", b.columns().description()));
         ranks.agree_on(agreed, check(a, b, &problem))?;
         ranks.count_plan();
 
-        let ghosts = Ghosts::new(a)?;
+        let ghosts = Ghosts::new(&a.into())?;
         // Positions of the values that every rank needs.
         let local = b.local().view();
         let requested: Vec<Vec<u64>> =
@@ -150,7 +150,7 @@ impl<I: Index> Gathered<I> {
         let fetch = Fetch::new::<T>(&mut exchange, routes, rank, (&needed, requested), 1)?;
         // Without values to wait for, parts are worth nothing.
         let least = if fetch.arrivals.is_empty() { u64::MAX } else { least_early };
-        let parts = row_parts(&ghosts.blocks, a.local().nrows(), least, products);
+        let parts = row_parts(&ghosts.blocks, a.local().nrows(), least, &products);
         let largest = largest(parts.iter().map(|part| products(&part.rows) as usize));
         let messages_of =
             |part: &RowPart| part.needs.iter().filter_map(|q| fetch.message_of(*q)).collect();

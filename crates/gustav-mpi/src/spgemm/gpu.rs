@@ -140,7 +140,7 @@ impl<T: DistScalar, I: Index, O: Index> GpuSpgemmPlan<T, I, O> {
         let messages = GpuMessages::new(ranks, device, exchange, forwards, joined)?;
         let lists = sends.iter().map(|(_, at)| at.bytes()).sum::<usize>();
         let held = parts.bytes() + lists + received.bytes() + messages.bytes();
-        let explained = (&problem, a);
+        let explained = (&problem, &a.into());
         let mut explanation =
             Explanation::new(explained, Communication::RowsOfB, parts.choice(), (early, held));
         explanation.messages = messages.memory();

@@ -128,7 +128,7 @@ impl<T: DistScalar, I: Index, O: Index> SpgemmPlan<T, I, O> {
         let held = size_of_val(&values[..]) + size_of_val(&of_c[..]) + exchange.bytes();
         let held = parts.iter().map(|part| part.plan.workspace_bytes()).sum::<usize>() + held;
         let choice = parts[largest].plan.choice();
-        let explained = (&problem, a);
+        let explained = (&problem, &a.into());
         let explanation =
             Explanation::new(explained, Communication::RowsOfB, choice, (early, held));
         let patterns = [a, b].map(|p| (p.local().id(), p.local().nnz()));
@@ -222,10 +222,7 @@ impl<T: DistScalar, I: Index, O: Index> SpgemmPlan<T, I, O> {
 }
 
 /// What has to be the same on every rank for an execution by plan `number`: as a key, and in words.
-fn call<T: DistScalar>(
-    number: u64,
-    alpha: Option<T::Accum>,
-) -> ([u64; 3], impl FnOnce() -> Arguments) {
+fn call<T: DistScalar>(number: u64, alpha: Option<T::Accum>) -> ([u64; 3], impl Fn() -> Arguments) {
     let bits = alpha.map_or(0, |f| f.to_f64().to_bits() ^ (f.to_i64() as u64).rotate_left(32));
     let arguments = move || {
         let given = alpha.map_or_else(|| "one".into(), |alpha| alpha.to_string());

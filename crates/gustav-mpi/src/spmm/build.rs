@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use gustav_core::{Error, Index, Layout, Problem, Result};
+use gustav_core::{Error, Layout, Problem, Result};
 use gustav_cpu::{CpuScalar, Options};
 
 use super::partial_rows::PartialMessages;
@@ -11,6 +11,7 @@ use super::{
     Contents, Described, Own, Partial, Peer, Received, ReceivedValues, Send, Served, SpmmPlan,
     Workspace,
 };
+use crate::any_pattern::AnyDistPattern;
 use crate::block_description::RemoteBlock;
 use crate::blocks::{Block, Blocks, fits};
 use crate::communicator::Tag;
@@ -21,20 +22,20 @@ use crate::local::{Common, DistScalar, Nonzeros, Product, is_widened, largest_bu
 use crate::routes::Routes;
 use crate::volume::Counted;
 use crate::waiting::Waiting;
-use crate::{DistPattern, Explanation, Hosts};
+use crate::{Explanation, Hosts};
 
 /// What a plan is made of.
-pub(super) struct Builder<'b, I: Index, O: Index> {
-    pub pattern: &'b DistPattern<I, O>,
+pub(super) struct Builder<'b> {
+    pub pattern: &'b AnyDistPattern<'b>,
     pub problem: Problem,
     pub rows_of_b: usize,
     pub rows_of_c: usize,
 }
 
-impl<'b, I: Index, O: Index> Builder<'b, I, O> {
-    pub fn new(pattern: &'b DistPattern<I, O>, described: &Described) -> Self {
-        let (rank, problem) = (pattern.ranks().rank(), described.problem.clone());
-        let (rows, columns) = (pattern.rows().count(rank), pattern.columns().count(rank));
+impl<'b> Builder<'b> {
+    pub fn new(pattern: &'b AnyDistPattern<'b>, described: &Described) -> Self {
+        let (rank, problem) = (pattern.ranks.rank(), described.problem.clone());
+        let (rows, columns) = (pattern.rows.count(rank), pattern.columns.count(rank));
         let (rows_of_c, rows_of_b) =
             if problem.transpose_a { (columns, rows) } else { (rows, columns) };
         Builder { pattern, problem, rows_of_b, rows_of_c }
@@ -48,13 +49,13 @@ impl<'b, I: Index, O: Index> Builder<'b, I, O> {
         hosts: &Hosts,
     ) -> Result<(SpmmPlan<T>, Counted)> {
         let mut messages = Messages::with_limit(described.limit);
-        let forwards = messages.routes::<T>(&described, self.pattern.ranks().rank())?;
+        let forwards = messages.routes::<T>(&described, self.pattern.ranks.rank())?;
         let Described { number, shape, blocks, remote, routes, sums, any_gpu, .. } = described;
-        let ranks = self.pattern.ranks();
+        let ranks = self.pattern.ranks;
         let (rank, transpose) = (ranks.rank(), self.problem.transpose_a);
-        let columns = self.pattern.columns().count(rank);
+        let columns = self.pattern.columns.count(rank);
         fits("rows", self.rows_of_b.max(self.rows_of_c))?;
-        let (nnz, n) = (self.pattern.local().nnz(), self.problem.columns);
+        let (nnz, n) = (self.pattern.local.nnz(), self.problem.columns);
         let (layout_b, layout_c) = (self.problem.layout_b, self.problem.layout_c);
         let mut counted =
             Counted { nonzeros: blocks.own.columns.len() as u64, ..Counted::default() };
@@ -62,7 +63,7 @@ impl<'b, I: Index, O: Index> Builder<'b, I, O> {
         if !transpose && rows::is_cheaper::<T>(&blocks, self.rows_of_b, n) {
             let plan = |rows| self.product(rows, (Layout::RowMajor, layout_c), options);
             let sizes = (self.rows_of_b, n);
-            whole = Some(WholeRows::new(self.pattern.local(), &blocks, sizes, plan)?);
+            whole = Some(WholeRows::new(self.pattern, &blocks, sizes, plan)?);
         }
         let Blocks { own, others } = blocks;
 
@@ -118,7 +119,7 @@ impl<'b, I: Index, O: Index> Builder<'b, I, O> {
         let plan = SpmmPlan {
             ranks: ranks.clone(),
             number,
-            pattern: self.pattern.local().id(),
+            pattern: self.pattern.local.id(),
             nnz,
             rows_of_b: self.rows_of_b,
             rows_of_c: self.rows_of_c,

@@ -8,12 +8,13 @@ mod rows;
 mod run;
 
 use gustav_core::{
-    Batch, Buffer, Dense, DenseView, DenseViewMut, Error, Index, Operation, PatternId, Problem,
-    Result, Scalar, Scale, Values,
+    Batch, Buffer, DType, Dense, DenseView, DenseViewMut, Error, Index, Operation, PatternId,
+    Problem, Result, Scalar, Scale, Values, with_pattern,
 };
 use gustav_cpu::{Config, CpuScalar, Threads};
 use gustav_plan::Choice;
 
+use crate::any_pattern::AnyDistPattern;
 use crate::block_description::{RemoteBlock, describe};
 use crate::blocks::Blocks;
 use crate::device::{arguments, supports};
@@ -215,20 +216,19 @@ struct Described {
 impl Described {
     /// Checks `problem` and exchanges what blocks are made of; `on_gpu` says that this rank computes on a GPU.
     /// Collective.
-    fn new<T: DistScalar, I: Index, O: Index>(
-        pattern: &DistPattern<I, O>,
+    fn new(
+        pattern: &AnyDistPattern<'_>,
+        dtype: DType,
         problem: &Problem,
         device: &Device,
         on_gpu: Result<bool>,
     ) -> Result<Self> {
-        let ranks = pattern.ranks();
+        let ranks = pattern.ranks;
         let number = ranks.next_plan();
-        let (index_type, offset_type) = (I::TYPE, O::TYPE);
-        let types = (T::DTYPE, T::DTYPE, index_type, offset_type);
-        let (dtype, output, index_type, offset_type) = types;
-        let problem = Problem { dtype, output, index_type, offset_type, ..problem.clone() };
+        let (index_type, offset_type) = pattern.local.index_types();
+        let problem = Problem { dtype, output: dtype, index_type, offset_type, ..problem.clone() };
         let checked = supports(&problem, ranks.size()).and_then(|()| {
-            problem.check_a(pattern.nrows(), pattern.ncols(), pattern.nnz())?;
+            problem.check_a(pattern.rows.rows(), pattern.columns.rows(), pattern.nnz)?;
             match problem.operation {
                 Operation::Spmm | Operation::Spmv => Ok(()),
                 _ => Err(Error::Unsupported {
@@ -251,20 +251,21 @@ impl Described {
             communication: device.communication,
         };
         let choose = |r: usize, c: usize, e: &[(u32, u32)]| shape.choose(r, c, e);
-        let local = pattern.local().view();
-        let described =
-            Blocks::new(&local, 0..local.nrows(), pattern.columns(), ranks.rank(), &choose)
-                .and_then(|blocks| {
-                    let mut words: Vec<Vec<u32>> = vec![Vec::new(); ranks.size()];
-                    for block in &blocks.others {
-                        words[block.peer] = describe(block)?;
-                    }
-                    Ok((blocks, words))
-                });
+        let blocks = with_pattern!(&pattern.local, |local| {
+            let local = local.view();
+            Blocks::new(&local, 0..local.nrows(), pattern.columns, ranks.rank(), &choose)
+        });
+        let described = blocks.and_then(|blocks| {
+            let mut words: Vec<Vec<u32>> = vec![Vec::new(); ranks.size()];
+            for block in &blocks.others {
+                words[block.peer] = describe(block)?;
+            }
+            Ok((blocks, words))
+        });
         let (blocks, words) = ranks.together(described)?;
         let words: Vec<&[u32]> = words.iter().map(Vec::as_slice).collect();
         let words = all_to_all(ranks, &words)?;
-        let columns = pattern.columns().count(ranks.rank());
+        let columns = pattern.columns.count(ranks.rank());
         let read = |(q, words): (usize, &Vec<u32>)| match words.is_empty() {
             true => Ok(None),
             false => RemoteBlock::read(words, (ranks.rank(), q), columns).map(Some),
@@ -290,8 +291,8 @@ impl Described {
     }
 
     /// Bytes if every rank sent all its rows of B to all others.
-    fn oblivious<I: Index, O: Index>(&self, pattern: &DistPattern<I, O>) -> u64 {
-        let of_b = if self.shape.transpose_a { pattern.rows() } else { pattern.columns() };
+    fn oblivious(&self, pattern: &AnyDistPattern<'_>) -> u64 {
+        let of_b = if self.shape.transpose_a { pattern.rows } else { pattern.columns };
         oblivious(of_b, &self.shape)
     }
 }
@@ -307,9 +308,13 @@ impl<T: DistScalar> SpmmPlan<T> {
         problem: &Problem,
         device: &Device,
     ) -> Result<Self> {
-        let ranks = pattern.ranks();
+        Self::of_any(&pattern.into(), problem, device)
+    }
+
+    fn of_any(pattern: &AnyDistPattern<'_>, problem: &Problem, device: &Device) -> Result<Self> {
+        let ranks = pattern.ranks;
         let _lock = ranks.lock();
-        let described = Described::new::<T, I, O>(pattern, problem, device, Ok(false))?;
+        let described = Described::new(pattern, T::DTYPE, problem, device, Ok(false))?;
         let all = described.oblivious(pattern);
         let built = ranks.hosts().and_then(|hosts| {
             Builder::new(pattern, &described).build(&device.options, described, hosts)
@@ -434,7 +439,7 @@ mod tests {
     use std::sync::{Arc, mpsc};
     use std::time::Duration;
 
-    use gustav_core::{Csr, Dense, Error, Layout};
+    use gustav_core::{Csr, DType, Dense, Error, Layout};
     use gustav_cpu::{Options, Threads};
 
     use super::{Described, SpmmPlan};
@@ -483,7 +488,7 @@ mod tests {
             let lost = Error::Device { action: "taking memory", reason: "it is lost".into() };
             let here = if ranks.rank() == 1 { Err(lost) } else { Ok(false) };
             let problem = a.spmm(N).problem;
-            Described::new::<f32, u32, u32>(&a, &problem, &Device::default(), here).map(drop)
+            Described::new(&(&a).into(), DType::F32, &problem, &Device::default(), here).map(drop)
         });
         for (rank, found) in found.into_iter().enumerate() {
             is_known(rank, &found.unwrap_err(), |e| matches!(e, Error::Device { .. }));

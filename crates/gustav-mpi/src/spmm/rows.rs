@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use gustav_core::{Arith, Buffer, Dense, DenseView, DenseViewMut, Index, Layout, Pattern, Result};
+use gustav_core::{Arith, Buffer, Dense, DenseView, DenseViewMut, Layout, Result};
 use gustav_cpu::CpuScalar;
 
+use crate::any_pattern::AnyDistPattern;
 use crate::blocks::Blocks;
 use crate::exchange::Exchange;
 use crate::fetch::Arrival;
@@ -61,13 +62,13 @@ impl<A: CpuScalar> WholeRows<A> {
     ///
     /// # Errors
     /// Those of `plan`, and [`gustav_core::Error::OutOfMemory`].
-    pub fn new<I: Index, O: Index>(
-        pattern: &Pattern<I, O>,
+    pub fn new(
+        pattern: &AnyDistPattern<'_>,
         blocks: &Blocks,
         (rows_of_b, n): (usize, usize),
         plan: impl Fn(Nonzeros) -> Result<Product<A>>,
     ) -> Result<Self> {
-        let mut columns = Buffer::<u32>::zeroed(pattern.nnz(), "column indices")?;
+        let mut columns = Buffer::<u32>::zeroed(pattern.local.nnz(), "column indices")?;
         let Blocks { own, others } = blocks;
         own.positions.iter().zip(&own.columns).for_each(|(at, column)| columns[*at] = *column);
         let mut rows = rows_of_b;
@@ -79,14 +80,14 @@ impl<A: CpuScalar> WholeRows<A> {
             }
             rows += block.columns.len();
         }
-        let offsets = pattern.offsets();
+        let offsets = &pattern.offsets()?[..];
         let part = |of: RowPart| {
             let pattern = of.pattern(offsets, rows, |at| Ok(columns[at]))?;
             let product = plan(Nonzeros { pattern, positions: None })?;
             Ok(Part { values: of.nonzeros(offsets), of, product })
         };
         let work = |rows: &Range<usize>| nonzeros_of(rows, offsets).len() as u64;
-        let parts = row_parts(blocks, pattern.nrows(), LEAST_EARLY, work);
+        let parts = row_parts(blocks, pattern.local.nrows(), LEAST_EARLY, &work);
         Ok(WholeRows {
             parts: parts.into_iter().map(part).collect::<Result<_>>()?,
             b: Dense::zeros(rows, n, Layout::RowMajor)?,

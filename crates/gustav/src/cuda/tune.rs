@@ -95,7 +95,7 @@ impl<'a, T: Scalar, I: Index, O: Index> Trials<'a, T, I, O> {
         let Trials { a, values, problem, b, c, bias } = self;
         let mut plan = spmm::SpmmPlan::new(a, problem, options)?;
         let call = Call::new().bias(bias.as_ref());
-        median_seconds(a.device().stream(), || plan.execute(&*values, b, c, call))
+        median_seconds(a.device().stream(), &mut || plan.execute(&*values, b, c, call))
     }
 }
 
@@ -116,11 +116,11 @@ pub(super) fn spmm<T: Scalar, I: Index, O: Index>(
     };
     if let Some(order) = on.order() {
         let made = order::of(on, order, a, &problem)?;
-        let time = |trial: &Trial<_>| time(trial, Some(&made.0));
-        let timed = fastest(spmm::catalog(), Some(order), configs, time)?;
+        let time: Time<'_, Trial<_>> = &mut |trial| time(trial, Some(&made.0));
+        let timed = fastest(spmm::catalog(), Some(order), &configs, time)?;
         return Ok((timed, Some(made)));
     }
-    let stored = fastest(spmm::catalog(), None, configs, |trial| time(trial, None))?;
+    let stored = fastest(spmm::catalog(), None, &configs, &mut |trial| time(trial, None))?;
     let least_ms = stored.iter().next().map_or(0.0, |(_, seconds)| seconds * 1e3);
     let calls = problem.calls as f64;
     let may_pay = |o: &Order| calls * MOST_SAVED * least_ms >= o.cost_ms(&problem);
@@ -131,7 +131,7 @@ pub(super) fn spmm<T: Scalar, I: Index, O: Index>(
     let host = a.download()?;
     let mut best: Option<(f64, (RowOrder, OrderFacts))> = None;
     let trials = orders.into_iter().map(|o| Trial::by_rules(Algorithm::Segmented, Some(o)));
-    let ordered = autotune::timed(trials, |trial| {
+    let time: Time<'_, Trial<_>> = &mut |trial| {
         let Some(order) = trial.order else { return time(trial, None) };
         let made = order::made(on, order, &host.view(), problem.dtype)?;
         let seconds = time(trial, Some(&made.0))?;
@@ -143,7 +143,8 @@ pub(super) fn spmm<T: Scalar, I: Index, O: Index>(
             best = Some((seconds, made));
         }
         Ok(seconds)
-    });
+    };
+    let ordered = autotune::timed(trials.collect::<Vec<_>>(), time);
     let all = match ordered {
         Ok(ordered) => stored.and(ordered),
         Err(Error::Unsupported { .. } | Error::OutOfMemory { .. }) => stored,
@@ -174,10 +175,10 @@ pub(super) fn spmv<T: Scalar, I: Index, O: Index>(
     let x = DeviceBuffer::<T>::zeros(device, problem.inner(), "x on the device")?;
     let mut y = DeviceBuffer::<T>::zeros(device, problem.output_rows(), "y on the device")?;
     let configs = |algorithm| spmv::Config::candidates(algorithm, &problem);
-    fastest(spmv::catalog(), None, configs, |trial| {
+    fastest(spmv::catalog(), None, &configs, &mut |trial| {
         let options = spmv::Options { chooser: trial.chooser(), config: trial.config() };
         let mut plan = spmv::SpmvPlan::new(a, &problem, &options)?;
-        median_seconds(stream, || plan.execute(&values, &x, &mut y, Call::new()))
+        median_seconds(stream, &mut || plan.execute(&values, &x, &mut y, Call::new()))
     })
 }
 
@@ -191,10 +192,10 @@ pub(super) fn sddmm<T: Scalar, I: Index, O: Index>(
     let (x, y) = (dense(problem.rows, problem.layout_c)?, dense(problem.cols, problem.layout_b)?);
     let mut values = DeviceBuffer::<T>::zeros(device, pattern.nnz(), "values of a trial")?;
     let configs = |algorithm| sddmm::Config::candidates(algorithm, problem);
-    fastest(sddmm::catalog(), None, configs, |trial| {
+    fastest(sddmm::catalog(), None, &configs, &mut |trial| {
         let options = sddmm::Options { chooser: trial.chooser(), config: trial.config() };
         let mut plan = sddmm::SddmmPlan::new(pattern, problem, &options)?;
-        median_seconds(stream, || plan.execute(&x, &y, &mut values, ()))
+        median_seconds(stream, &mut || plan.execute(&x, &y, &mut values, ()))
     })
 }
 
@@ -209,27 +210,31 @@ pub(super) fn spgemm<T: Scalar, I: Index, O: Index>(
     let device = a.device();
     let values = |nnz| DeviceBuffer::<T>::zeros(device, nnz, "values of a trial");
     let (of_a, of_b) = (values(a.nnz())?, values(b.nnz())?);
-    let algorithms = spgemm::catalog().iter().map(|e| e.algorithm);
-    autotune::timed(algorithms, |algorithm| {
+    let algorithms: Vec<_> = spgemm::catalog().iter().map(|e| e.algorithm).collect();
+    let time: Time<'_, Algorithm> = &mut |algorithm| {
         let chooser = Chooser::Named(*algorithm);
         let options = spgemm::Options { chooser, ..spgemm::Options::default() };
-        median_seconds(stream, || {
+        median_seconds(stream, &mut || {
             let mut plan = spgemm::SpgemmPlan::<T, I, O>::new(a, b, &problem, &options)?;
             plan.execute(&of_a, &of_b, Default::default()).map(drop)
         })
-    })
+    };
+    autotune::timed(algorithms, time)
 }
+
+/// Seconds of a candidate. Of one type, as `autotune::timed` sorts for each type that it is given.
+type Time<'a, C> = &'a mut dyn FnMut(&C) -> Result<f64>;
 
 /// Every algorithm of `catalog` with rows in `order`, and the other configurations of those that
 /// come near the fastest.
 fn fastest<C: Copy>(
     catalog: &[Entry],
     order: Option<Order>,
-    configs: impl Fn(Algorithm) -> Vec<C>,
-    mut time: impl FnMut(&Trial<C>) -> Result<f64>,
+    configs: &dyn Fn(Algorithm) -> Vec<C>,
+    time: Time<'_, Trial<C>>,
 ) -> Result<Timed<Trial<C>>> {
-    let own = catalog.iter().map(|e| Trial::by_rules(e.algorithm, order));
-    let by_rules = autotune::timed(own, &mut time)?;
+    let own: Vec<_> = catalog.iter().map(|e| Trial::by_rules(e.algorithm, order)).collect();
+    let by_rules = autotune::timed(own, &mut *time)?;
     let least = by_rules.iter().map(|(_, seconds)| *seconds).fold(f64::INFINITY, f64::min);
     let near = by_rules.iter().filter(|(_, seconds)| *seconds <= NEAR * least);
     let others: Vec<_> = near
@@ -245,11 +250,11 @@ fn fastest<C: Copy>(
     Ok(by_rules.and(autotune::timed(others, time)?))
 }
 
-fn median_seconds(stream: &Stream, mut run: impl FnMut() -> Result<()>) -> Result<f64> {
+fn median_seconds(stream: &Stream, run: &mut dyn FnMut() -> Result<()>) -> Result<f64> {
     run()?;
     let mut ms = [0.0; RUNS];
     for time in &mut ms {
-        *time = timed(stream, &mut run)?;
+        *time = timed(stream, &mut *run)?;
     }
     ms.sort_by(f64::total_cmp);
     Ok(ms[RUNS / 2] * 1e-3)

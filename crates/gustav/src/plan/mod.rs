@@ -35,7 +35,7 @@ use crate::{Device, Explanation};
 const RUNS: usize = 3;
 
 /// Median seconds of a run.
-fn median_seconds(mut run: impl FnMut() -> Result<()>) -> Result<f64> {
+fn median_seconds(run: &mut dyn FnMut() -> Result<()>) -> Result<f64> {
     run()?;
     let mut seconds = [0.0; RUNS];
     for s in &mut seconds {
@@ -51,7 +51,7 @@ fn median_seconds(mut run: impl FnMut() -> Result<()>) -> Result<f64> {
 fn autotuned(
     operation: Operation,
     options: &Options,
-    mut time: impl FnMut(&Options) -> Result<f64>,
+    time: &mut dyn FnMut(&Options) -> Result<f64>,
 ) -> Result<(Options, Report)> {
     let named = |a| Options { chooser: Chooser::Named(a), ..options.clone() };
     // The triple loop is a reference: cubic time, never the fastest.

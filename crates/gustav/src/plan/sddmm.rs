@@ -287,8 +287,8 @@ fn tune<T: CpuScalar, I: Index, O: Index>(
     let x = Dense::<T>::zeros(problem.rows * problem.batch, problem.columns, problem.layout_c)?;
     let y = Dense::<T>::zeros(problem.cols * problem.batch, problem.columns, problem.layout_b)?;
     let mut values = vec![T::zero(); problem.nnz.saturating_mul(problem.batch)];
-    autotuned(problem.operation, device.options(), |options| {
+    autotuned(problem.operation, device.options(), &mut |options| {
         let mut plan = gustav_cpu::SddmmPlan::new(pattern.view(), problem, options)?;
-        median_seconds(|| plan.execute(&x, &y, &mut values, ()))
+        median_seconds(&mut || plan.execute(&x, &y, &mut values, ()))
     })
 }

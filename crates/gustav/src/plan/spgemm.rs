@@ -247,8 +247,8 @@ pub(crate) fn tune<T: CpuScalar, I: Index, O: Index>(
 ) -> Result<(gustav_cpu::Options, Report)> {
     let problem = problem.clone().output(problem.dtype);
     let (of_a, of_b) = (vec![T::one(); a.nnz()], vec![T::one(); b.nnz()]);
-    autotuned(problem.operation, device.options(), |options| {
-        median_seconds(|| {
+    autotuned(problem.operation, device.options(), &mut |options| {
+        median_seconds(&mut || {
             let mut plan = gustav_cpu::SpgemmPlan::<T, I, O>::new(a, b, &problem, options)?;
             plan.execute(&of_a, &of_b, SpgemmCall::new()).map(drop)
         })

@@ -273,8 +273,8 @@ fn tune<T: CpuScalar, I: Index, O: Index>(
     let a: CsrView<'_, T, I, O> = pattern.view().with_values(&values)?;
     let b = Dense::<T>::zeros(problem.inner() * problem.batch, n, problem.layout_b)?;
     let mut c = Dense::<T>::zeros(problem.output_rows() * problem.batch, n, problem.layout_c)?;
-    autotuned(problem.operation, device.options(), |options| {
+    autotuned(problem.operation, device.options(), &mut |options| {
         let mut plan = gustav_cpu::SpmmPlan::new(a, problem, options)?;
-        median_seconds(|| plan.execute(a, &b, &mut c, ()))
+        median_seconds(&mut || plan.execute(a, &b, &mut c, ()))
     })
 }

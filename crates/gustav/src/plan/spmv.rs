@@ -144,8 +144,8 @@ fn tune<T: CpuScalar, I: Index, O: Index>(
     let a: CsrView<'_, T, I, O> = pattern.view().with_values(&values)?;
     let x = vec![T::zero(); problem.inner()];
     let mut y = vec![T::zero(); problem.output_rows()];
-    autotuned(problem.operation, device.options(), |options| {
+    autotuned(problem.operation, device.options(), &mut |options| {
         let mut plan = gustav_cpu::SpmvPlan::new(a, problem, options)?;
-        median_seconds(|| plan.execute(a, &x, &mut y, ()))
+        median_seconds(&mut || plan.execute(a, &x, &mut y, ()))
     })
 }

@@ -83,7 +83,7 @@ fn choose<T: DistScalar, I: Index, O: Index, D>(
         .and_then(|()| supports(&typed, ranks.size()))
         .and_then(|()| typed.check_a(pattern.nrows(), pattern.ncols(), pattern.nnz()));
     let _lock = ranks.lock();
-    let mut arguments = arguments(ranks.next_plan(), &typed, pattern, options);
+    let mut arguments = arguments(ranks.next_plan(), &typed, &pattern.into(), options);
     let of_copies = copies.map_or_else(|| "automatic".into(), |copies| copies.to_string());
     // Before what every plan has: a plan without copies gives no such argument.
     arguments.insert(0, ("copies", of_copies));

@@ -1,6 +1,6 @@
 //! Making a plan, once the ranks have described their blocks to each other.
 
-use gustav_core::{Error, Index, Layout, Operation, Problem, Result};
+use gustav_core::{Error, Layout, Operation, Problem, Result};
 use gustav_cuda::{Device, DeviceBuffer, DeviceDense, DevicePattern, Options, RowList};
 
 use super::super::build::{Builder, Messages};
@@ -16,22 +16,22 @@ use crate::waiting::Waiting;
 use crate::{Explanation, Hosts};
 
 /// The plan of this rank, and what it counts.
-pub(super) fn build<T: DistScalar, I: Index, O: Index>(
-    builder: Builder<'_, I, O>,
+pub(super) fn build<T: DistScalar>(
+    builder: Builder<'_>,
     device: &Device,
     described: Described,
     hosts: &Hosts,
 ) -> Result<(GpuSpmmPlan<T>, Counted)> {
     let Builder { pattern, rows_of_b, rows_of_c, .. } = builder;
-    let ranks = pattern.ranks();
+    let ranks = pattern.ranks;
     let mut messages = Messages::with_limit(described.limit);
     let forwards = messages.routes::<T>(&described, ranks.rank())?;
     let Described { number, problem, shape, blocks, remote, routes, sums, .. } = described;
     let (rank, transpose, n) = (ranks.rank(), problem.transpose_a, problem.columns);
     fits("rows", rows_of_b.max(rows_of_c))?;
     let Blocks { own, others } = blocks;
-    let nnz = pattern.local().nnz();
-    let own = Nonzeros::new(own, pattern.columns().count(rank), transpose)?.simplified(nnz);
+    let nnz = pattern.local.nnz();
+    let own = Nonzeros::new(own, pattern.columns.count(rank), transpose)?.simplified(nnz);
     let plan = |nonzeros, layouts| Product::<T>::new(device, &problem, nonzeros, layouts);
     let own = plan(own, (problem.layout_b, problem.layout_c))?;
     let mut counted = Counted { nonzeros: own.nnz as u64, ..Counted::default() };
@@ -76,7 +76,7 @@ pub(super) fn build<T: DistScalar, I: Index, O: Index>(
     let plan = GpuSpmmPlan {
         ranks: ranks.clone(),
         number,
-        pattern: pattern.local().id(),
+        pattern: pattern.local.id(),
         nnz,
         rows_of_b,
         rows_of_c,

@@ -12,6 +12,7 @@ use gustav_cuda::{DeviceBuffer, DeviceDense, DeviceValues, RowList};
 use super::build::Builder;
 use super::partial_rows::PartialRows;
 use super::{Contents, Described, ReceivedValues, rows_of_b, rows_of_c};
+use crate::any_pattern::AnyDistPattern;
 use crate::fetch::Section;
 use crate::gpu::{BACKEND, Gpu, GpuMessages, check_dense, check_device};
 use crate::local::{DistScalar, is_widened};
@@ -93,13 +94,17 @@ impl<T: DistScalar> GpuSpmmPlan<T> {
         problem: &Problem,
         gpu: &Gpu,
     ) -> Result<Self> {
-        let ranks = pattern.ranks();
+        Self::of_any(&pattern.into(), problem, gpu)
+    }
+
+    fn of_any(pattern: &AnyDistPattern<'_>, problem: &Problem, gpu: &Gpu) -> Result<Self> {
+        let ranks = pattern.ranks;
         let _lock = ranks.lock();
         let here = match is_widened(T::DTYPE) && ranks.size() > 1 {
             true => Err(refuse(problem, T::DTYPE)),
             false => Ok(true),
         };
-        let described = Described::new::<T, I, O>(pattern, problem, &gpu.options, here)?;
+        let described = Described::new(pattern, T::DTYPE, problem, &gpu.options, here)?;
         let all = described.oblivious(pattern);
         let built = ranks.hosts().and_then(|hosts| {
             build::build(Builder::new(pattern, &described), &gpu.device, described, hosts)
