@@ -23,6 +23,7 @@ use crate::Algorithm;
 
 pub use facts::{Facts, HostFacts};
 pub use lengths::{LengthCounts, Lengths};
+pub(crate) use parameters::VECTOR_BYTES;
 pub use parameters::{CpuParameters, Fitted, OfClass, OfProduct, Parameters};
 
 /// The exponent of the norm in which times of the whole device and of one group are added: the sum at 1, the greater

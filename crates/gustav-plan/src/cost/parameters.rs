@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::{Bound, Class};
 
 /// Bytes of the widest vectors that kernels on a GPU load.
-const VECTOR_BYTES: usize = 16;
+pub(crate) const VECTOR_BYTES: usize = 16;
 
 /// The parameters of a class of devices.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -198,20 +198,20 @@ mod tests {
     #[test]
     fn every_class_has_parameters_that_are_not_negative() {
         let (gpus, cpus) = (Parameters::of_gpus(), CpuParameters::of_cpus());
-        // Widths need not be measured with values of every size.
         let by_columns = [(&gpus.spmm, 8), (&gpus.spmm_narrow, 7), (&gpus.spmm_partial, 7)];
-        for (widths, _) in by_columns {
+        let mut products = vec![(&gpus.spmv, 3), (&cpus.spmm, 4)];
+        for product in [&gpus.spmv, &cpus.spmm] {
+            assert!([4, 8].iter().all(|bytes| product.classes.contains_key(bytes)));
+        }
+        for (widths, least) in by_columns {
+            // No width need be measured with values of every size.
             for bytes in [2, 4, 8] {
                 let has = |product: &&OfProduct| product.classes.contains_key(&bytes);
                 assert!(widths.values().filter(has).count() > 1, "{bytes} bytes");
             }
+            products.extend(widths.values().map(|product| (product, least)));
         }
-        let of_spmm = by_columns
-            .into_iter()
-            .flat_map(|(of, least)| of.values().map(move |p| (p, least, &[][..])));
-        let others = [(&gpus.spmv, 3, &[4, 8][..]), (&cpus.spmm, 4, &[4, 8])];
-        for (product, least, sizes) in others.into_iter().chain(of_spmm) {
-            assert!(sizes.iter().all(|bytes| product.classes.contains_key(bytes)));
+        for (product, least) in products {
             for (bytes, classes) in &product.classes {
                 assert!(classes.len() >= least, "{bytes} bytes: {} classes", classes.len());
                 let all = classes.values().chain([&product.common[bytes]]);

@@ -232,22 +232,20 @@ impl Terms<'_, '_> {
         let steps = segments.sum_of(|length| (length / step).ceil());
         let nonzeros = segments.sum_of(|length| (length / subgroups).ceil() * subgroups);
         let groups_of_warp = (WARP / group).floor();
-        if s.longest.is_none() && groups_of_warp > 1.0 {
-            let longest = segments.expected_greatest(groups_of_warp as u32) * number;
-            let idle = (longest / segments.sum().max(1.0) - 1.0).max(0.0);
-            let panels = s.panel.number(work.columns());
-            let concurrent = work.units() * f64::from(s.resident.min(2048)) / group;
-            self.add(Bound::Waiting, idle * panels * steps / concurrent);
-            let tiles = f64::from(s.panel.tiles) * work.arithmetic(s.panel.vector);
-            let warps = panels * nonzeros * group / WARP / subgroups;
-            self.add(Bound::Idle, self.issued(idle * warps * (tiles + NONZERO)));
-        }
+        // Over the work of all groups, what they wait for the longest row of their warp.
+        let waiting = match s.longest {
+            None if groups_of_warp > 1.0 => {
+                let longest = segments.expected_greatest(groups_of_warp as u32) * number;
+                (longest / segments.sum().max(1.0) - 1.0).max(0.0)
+            }
+            _ => 0.0,
+        };
         let greatest = segments.greatest();
         self.groups(
             s.panel,
             group,
             s.resident,
-            Groups { number, steps, nonzeros, greatest, step, subgroups },
+            Groups { number, steps, nonzeros, waiting, greatest, step, subgroups },
         );
         if let Some(longest) = s.longest {
             let parts = work.lengths.parts(longest);
@@ -272,6 +270,8 @@ impl Terms<'_, '_> {
         let warps = panels * g.nonzeros * of_warp / g.subgroups;
         let arithmetic = work.arithmetic(panel.vector);
         self.add(Bound::Latency, panels * (g.steps + 2.0 * g.number) / concurrent);
+        self.add(Bound::Waiting, g.waiting * panels * g.steps / concurrent);
+        self.add(Bound::Idle, self.issued(g.waiting * warps * (tiles * arithmetic + NONZERO)));
         self.add(Bound::Chain, (g.greatest / g.step).ceil() + 2.0);
         let serial = g.greatest / g.subgroups * (tiles * (1.0 + arithmetic) + NONZERO);
         self.add(Bound::Serial, serial / work.rates.serial);
@@ -400,6 +400,8 @@ struct Groups {
     steps: f64,
     /// Nonzeros, idle lanes and subgroups counted in.
     nonzeros: f64,
+    /// Time that groups wait for others of their warp, over that of their own work.
+    waiting: f64,
     /// Nonzeros of the longest.
     greatest: f64,
     /// Nonzeros of a step.

@@ -4,10 +4,9 @@
 use gustav_core::{Problem, Semiring};
 
 use super::uninspected;
+use crate::cost::VECTOR_BYTES;
 use crate::{Algorithm, DeviceProfile};
 
-/// Bytes of the widest vectors that kernels load.
-const VECTOR_BYTES: usize = 16;
 /// Threads of a multiprocessor with which a device counts as full.
 const THREADS: f64 = 1024.0;
 /// Partitions of `even-shares` for every lane group of a full device.
@@ -149,8 +148,8 @@ pub fn segmented(problem: &Problem) -> Vec<Tuning> {
     found.extend([whole, short, long].map(several));
     found.push(copied);
     // Where two vectors a lane leave lanes idle, three may leave fewer.
-    let vectors = problem.columns * problem.dtype.bytes() / VECTOR_BYTES;
-    if is_whole(problem) && !vectors.is_power_of_two() {
+    let of_row = problem.columns * problem.dtype.bytes() / VECTOR_BYTES;
+    if is_whole(problem) && !of_row.is_power_of_two() {
         let compact = [few(1, whole), few(1, short), many(4, long)];
         found.extend(compact.map(|tuning| Tuning { tiles: 3, ..tuning }));
     }

@@ -35,14 +35,18 @@ impl Config {
         let vector = widest(problem.dtype, problem.columns as u64);
         // The sums of high blocks take many registers.
         let bytes = problem.columns * problem.dtype.bytes();
-        let tiles = if bytes < 512 || rows == 4 { 1 } else { 2 };
         let most_double = if threads > 512 { 3 } else { 5 };
         // Sixteen lanes with three vectors leave fewer lanes idle than 32 with two.
         let third = problem.dtype.bytes() == 4 && rows < 4 && (512..=768).contains(&bytes);
+        let tiles = match third {
+            true => 3,
+            false if bytes < 512 || rows == 4 => 1,
+            false => 2,
+        };
         let limit = Limit {
             lanes: 32 / subgroups,
-            tiles: if third { 3 } else { tiles },
-            most_tiles: if third { 3 } else { 2 },
+            tiles,
+            most_tiles: tiles.max(2),
             most_double,
             most_single: 8,
             alone: 0,

@@ -161,9 +161,11 @@ impl Config {
         let mut tile = Tile::new(dtype, vector, columns, limit);
         let is_whole = |tile: Tile| tile.whole(vector, columns) == tile.tiles;
         if self.stages > 0 && !is_whole(tile) {
-            tile = Some(Tile::new(dtype, vector, columns, Limit { tiles: 3, ..limit }))
-                .filter(|compact| is_whole(*compact))
-                .unwrap_or(tile);
+            // Three vectors a lane may leave no lane idle.
+            let compact = Tile::new(dtype, vector, columns, Limit { tiles: 3, ..limit });
+            if is_whole(compact) {
+                tile = compact;
+            }
         }
         // Few lanes make narrow panels, with two vectors of 16 bytes per lane.
         if lanes < 32 {
