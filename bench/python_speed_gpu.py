@@ -19,6 +19,7 @@ import gustav.torch as gt
 import numpy as np
 import python_calls
 import torch
+from gustav.torch.pyg import graph_attention
 
 WIDTH = 128
 HEADS = 4
@@ -279,13 +280,13 @@ def gcn(case, seconds, write):
 
 
 def exact_gat(edge_index, n, x, g, weight, of_source, of_target):
-    """The step of :func:`gat` in float64 with the scores of every edge.
+    """The step of :func:`gat` in float64, and how far off it is for scores on one side of zero or the other.
 
     The slope of a leaky ReLU jumps at zero, and with it the gradient: a score that rounding moves to the other side
     makes a difference that no bound of rounding holds. In float32 the error of a score is at most (columns + columns of
-    a head + 2) u beside the same sums of absolute values, with u = 2^-24 (Higham, section 3.1). Scores that are nearer
-    to zero are on the side where float32 has them, computed as all engines do: features by the weights, sums of these
-    by the two vectors, and the sum of both. All others are on their own side.
+    a head + 2) u beside the same sums of absolute values, with u = 2^-24 (Higham, section 3.1). Of scores that are
+    nearer to zero an engine may have either side: the step is the mean of one with all of them above and one with all
+    below, and off by half the difference.
     """
 
     def scores_of(x, w, s, t):
@@ -293,25 +294,30 @@ def exact_gat(edge_index, n, x, g, weight, of_source, of_target):
         return h, (h * s).sum(-1)[source] + (h * t).sum(-1)[target]
 
     source, target = edge_index
-    of_step = [p.detach() for p in (x, weight, of_source, of_target)]
-    exact = [p.double().requires_grad_() for p in of_step]
-    h, scores = scores_of(*exact)
-    with torch.no_grad():
-        _, sizes = scores_of(*(p.abs() for p in exact))
-        near = scores.abs() <= (x.shape[1] + h.shape[2] + 2) * 2.0**-24 * sizes
-        is_positive = torch.where(near, scores_of(*of_step)[1], scores) > 0
-    scores = torch.where(is_positive, scores, 0.2 * scores)
-    most = torch.full((n, HEADS), -math.inf, device=x.device, dtype=torch.float64)
-    most = most.scatter_reduce(0, target[:, None].expand_as(scores), scores.detach(), "amax")
-    weights = (scores - most[target]).exp()
-    sums = torch.zeros_like(most).index_add(0, target, weights)
-    y = torch.zeros_like(h).index_add(0, target, (weights / sums[target])[..., None] * h[source])
-    y = y.reshape(n, -1)
-    return (y.detach(), *torch.autograd.grad(y, exact, g.double()))
+    exact = [p.detach().double().requires_grad_() for p in (x, weight, of_source, of_target)]
+
+    def step(near_is_positive):
+        h, scores = scores_of(*exact)
+        with torch.no_grad():
+            _, sizes = scores_of(*(p.abs() for p in exact))
+            near = scores.abs() <= (x.shape[1] + h.shape[2] + 2) * 2.0**-24 * sizes
+        is_positive = torch.where(near, near_is_positive, scores > 0)
+        scores = torch.where(is_positive, scores, 0.2 * scores)
+        most = torch.full((n, HEADS), -math.inf, device=x.device, dtype=torch.float64)
+        most = most.scatter_reduce(0, target[:, None].expand_as(scores), scores.detach(), "amax")
+        weights = (scores - most[target]).exp()
+        sums = torch.zeros_like(most).index_add(0, target, weights)
+        y = torch.zeros_like(h).index_add(0, target, (weights / sums[target])[..., None] * h[source])
+        y = y.reshape(n, -1)
+        return (y.detach(), *torch.autograd.grad(y, exact, g.double()))
+
+    above, below = step(True), step(False)
+    middle = tuple((one + two) / 2 for one, two in zip(above, below, strict=True))
+    return middle, tuple((one - two).abs() / 2 for one, two in zip(above, below, strict=True))
 
 
 class Gat(torch.nn.Module):
-    """Graph attention (Veličković et al. 2018) by products at the nonzeros."""
+    """Graph attention (Veličković et al. 2018)."""
 
     def __init__(self, weight, of_source, of_target):
         super().__init__()
@@ -320,12 +326,7 @@ class Gat(torch.nn.Module):
     def forward(self, pattern, x):
         n = x.shape[0]
         h = (x @ self.weight.T).view(n, HEADS, -1)
-        source, target = ((h * of).sum(-1).T.unsqueeze(-1) for of in (self.of_source, self.of_target))
-        one = torch.ones_like(source)
-        # target of the row + source of the column, a product of two columns.
-        scores = gt.sddmm(pattern, torch.cat([target, one], -1), torch.cat([one, source], -1))
-        weights = gt.softmax(pattern, torch.nn.functional.leaky_relu(scores, 0.2))
-        return gt.spmm(pattern, weights, h.transpose(0, 1)).transpose(0, 1).reshape(n, -1)
+        return graph_attention(pattern, h, self.of_source, self.of_target).reshape(n, -1)
 
 
 def gat(case, seconds, write):
@@ -347,9 +348,9 @@ def gat(case, seconds, write):
         made.lin.weight, made.att_src, made.att_dst = weight, of_source, of_target
         return stepped(layer, x, g, lambda: made(x, case.edge_index))
 
-    expected = exact_gat(case.edge_index, case.shape[0], x, g, weight, of_source, of_target)
+    expected, either = exact_gat(case.edge_index, case.shape[0], x, g, weight, of_source, of_target)
     # Gradients are sums of both signs over rows and edges: their error is beside the largest.
-    size = tuple(torch.full_like(t, float(t.abs().max()) or 1.0) for t in expected)
+    size = tuple((float(t.abs().max()) or 1.0) + off / CLOSE for t, off in zip(expected, either, strict=True))
     engines = {"gustav.torch": ours, "pyg GATConv edge_index": of_pyg}
     compared("gat step", case, engines, expected, size, seconds, write, width=WIDTH, heads=HEADS)
 

@@ -161,6 +161,7 @@ class AttentionPlan:
         o: Any,
         lse: Any,
         scale: float | None,
+        negative_slope: float | None,
         bias: tuple[Any, str] | None = None,
         place: _Place = None,
     ) -> None: ...
@@ -176,6 +177,7 @@ class AttentionPlan:
         of_k: Any,
         of_v: Any,
         scale: float | None,
+        negative_slope: float | None,
         bias: tuple[Any, str] | None = None,
         of_bias: tuple[Any, str] | None = None,
         place: _Place = None,

@@ -35,9 +35,11 @@ def operands(heads=None, bias=None, dtype=F64, width=3, value_width=4):
     return [t.detach().to(dtype).requires_grad_() for t in made]
 
 
-def dense(q, k, v, bias=None, scale=None):
+def dense(q, k, v, bias=None, scale=None, negative_slope=None):
     """PyTorch's attention over all pairs, of which the mask leaves those of the pattern."""
     heads = q.ndim == 3
+    if negative_slope is not None:
+        return leaky(q, k, v, bias, scale, negative_slope)
     q, k, v = (t.transpose(0, 1) if heads else t[None] for t in (q, k, v))
     mask = torch.full((q.shape[0], 7, 5), -torch.inf, dtype=q.dtype)
     values = torch.zeros(P.nnz, dtype=q.dtype) if bias is None else bias
@@ -45,6 +47,20 @@ def dense(q, k, v, bias=None, scale=None):
     o = scaled_dot_product_attention(q, k, v, attn_mask=mask, scale=scale)
     # A row without any is zero.
     o = o.where(MASK.any(1, keepdim=True), 0.0)
+    return o.transpose(0, 1) if heads else o[0]
+
+
+def leaky(q, k, v, bias, scale, negative_slope):
+    """The same by products of all pairs, with a leaky ReLU between."""
+    heads = q.ndim == 3
+    q, k, v = (t.transpose(0, 1) if heads else t[None] for t in (q, k, v))
+    scores = (q @ k.mT) * (q.shape[-1] ** -0.5 if scale is None else scale)
+    if bias is not None:
+        scores = scores + torch.zeros(q.shape[0], 7, 5, dtype=q.dtype).index_put(
+            (torch.arange(q.shape[0])[:, None], ROW, COLUMN), bias.T if bias.ndim == 2 else bias
+        )
+    scores = torch.nn.functional.leaky_relu(scores, negative_slope).masked_fill(~MASK, -torch.inf)
+    o = torch.softmax(scores, -1).where(MASK.any(1, keepdim=True), 0.0) @ v
     return o.transpose(0, 1) if heads else o[0]
 
 
@@ -67,14 +83,16 @@ CASES = [(None, None), (None, "shared"), (1, "head"), (3, None), (3, "shared"), 
 def test_values_and_gradients_are_those_of_dense_attention(heads, bias):
     inputs = operands(heads, bias)
     q, k, v, *b = inputs
-    for scale in (None, 0.7):
-        same(gt.attention(P, q, k, v, scale, *b), dense(*inputs, scale=scale), inputs)
+    for scale, negative_slope in ((None, None), (0.7, None), (None, 0.2), (0.7, 1.5)):
+        options = dict(scale=scale, negative_slope=negative_slope)
+        same(gt.attention(P, q, k, v, bias=b[0] if b else None, **options), dense(*inputs, **options), inputs)
 
 
+@pytest.mark.parametrize("negative_slope", [None, 0.2])
 @pytest.mark.parametrize(("heads", "bias"), CASES)
-def test_gradients_and_theirs_are_differences(heads, bias):
+def test_gradients_and_theirs_are_differences(heads, bias, negative_slope):
     def attention(q, k, v, bias=None):
-        return gt.attention(P, q, k, v, scale=0.6, bias=bias)
+        return gt.attention(P, q, k, v, scale=0.6, bias=bias, negative_slope=negative_slope)
 
     assert checked(attention, *operands(heads, bias))
     # Where some have none.
@@ -117,7 +135,8 @@ def test_values_of_other_types(dtype, bias):
 def test_heads_of_any_width(width, value_width):
     inputs = operands(2, "head", width=width, value_width=value_width)
     q, k, v, bias = inputs
-    same(gt.attention(P, q, k, v, bias=bias), dense(*inputs), inputs)
+    for slope in (None, 0.3):
+        same(gt.attention(P, q, k, v, bias=bias, negative_slope=slope), dense(*inputs, negative_slope=slope), inputs)
 
 
 def test_layouts_of_operands():
@@ -177,12 +196,12 @@ def test_operators_are_registered_as_pytorch_wants_them(heads, bias):
     ops = torch.ops.gustav
     q, k, v, *b = operands(heads, bias)
     b = b[0] if b else None
-    for scale in (None, 0.5):
-        arguments = (P._handle, P.nnz, q, k, v, b, scale)
+    for scores in ((None, None), (0.5, None), (None, 0.2)):
+        arguments = (P._handle, P.nnz, q, k, v, b, *scores)
         assert set(opcheck(ops.attention.default, arguments).values()) == {"SUCCESS"}
-    o, lse = (t.detach() for t in ops.attention(P._handle, P.nnz, q, k, v, b, None))
+    o, lse = (t.detach() for t in ops.attention(P._handle, P.nnz, q, k, v, b, None, 0.2))
     for with_bias in {False, bias is not None}:
-        arguments = (P._handle, P.nnz, q, k, v, b, o, lse, o, None, with_bias)
+        arguments = (P._handle, P.nnz, q, k, v, b, o, lse, o, None, 0.2, with_bias)
         assert set(opcheck(ops.attention_gradients.default, arguments).values()) == {"SUCCESS"}
 
 
@@ -283,22 +302,22 @@ def test_plans_of_the_module_refuse_what_does_not_fit():
     q, k = np.ones((7, 3)), np.ones((5, 3))
     o, lse = np.zeros((7, 3)), np.zeros(7)
     with pytest.raises(ValueError, match="o overlaps q"):
-        plan.execute_into(q, k, k, q, lse, None)
+        plan.execute_into(q, k, k, q, lse, None, None)
     with pytest.raises(ValueError, match="lse overlaps o"):
-        plan.execute_into(q, k, k, o, o.reshape(-1)[:7], None)
+        plan.execute_into(q, k, k, o, o.reshape(-1)[:7], None, None)
     with pytest.raises(ValueError, match="lse"):
-        plan.execute_into(q, k, k, o, lse[:6], None)
+        plan.execute_into(q, k, k, o, lse[:6], None, None)
     with pytest.raises(ValueError, match="bias"):
-        plan.execute_into(q, k, k, o, lse, None, (np.ones(3), "shared"))
+        plan.execute_into(q, k, k, o, lse, None, None, (np.ones(3), "shared"))
     with pytest.raises(ValueError, match="head_major"):
-        plan.execute_into(q, k, k, o, lse, None, (np.ones(pattern.nnz), "column_major"))
+        plan.execute_into(q, k, k, o, lse, None, None, (np.ones(pattern.nnz), "column_major"))
     with pytest.raises(ValueError, match="row-major"):
-        plan.execute_into(np.asfortranarray(q), k, k, o, lse, None)
+        plan.execute_into(np.asfortranarray(q), k, k, o, lse, None, None)
     with pytest.raises(TypeError, match="float32"):
-        plan.execute_into(q, k, k, o, lse.astype(np.float32), None)
-    plan.execute_into(q, k, k, o, lse, None)
+        plan.execute_into(q, k, k, o, lse.astype(np.float32), None, None)
+    plan.execute_into(q, k, k, o, lse, None, None)
     with pytest.raises(ValueError, match="the gradient of v overlaps the gradient of k"):
         to = np.zeros((5, 3))
-        plan.gradients_into(q, k, k, o, lse, q, np.zeros((7, 3)), to, to, None)
+        plan.gradients_into(q, k, k, o, lse, q, np.zeros((7, 3)), to, to, None, None)
     with pytest.raises(NotImplementedError, match="256 columns"):
         _gustav.AttentionPlan(pattern._native, 1, 257, 3, "float64")

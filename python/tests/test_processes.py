@@ -185,8 +185,8 @@ os.mkfifo(path)
     [
         ("", "gustav.spmm(a, b, out=out, threads=1)"),
         ("gustav.set_num_threads(1); plan = gustav.plan_spmm(a, columns)", "plan.execute(a[2], b, out)"),
-        (ATTENTION, "plan.execute_into(q, k, k, o, lse, None)"),
-        (ATTENTION, "plan.gradients_into(q, k, k, o, lse, q, of_q, of_k, of_v, None)"),
+        (ATTENTION, "plan.execute_into(q, k, k, o, lse, None, None)"),
+        (ATTENTION, "plan.gradients_into(q, k, k, o, lse, q, of_q, of_k, of_v, None, None)"),
         (SPGEMM, "plan.execute(values, values)"),
         (PATTERN, "_gustav.Pattern(indptr, indices, (1, 1), copy=False)"),
         (PIPE, "gustav.read(path)"),

@@ -1,6 +1,8 @@
 //! Checks results against the oracle.
 
-use gustav_core::{Csr, CsrView, DenseView, Index, Operation, Result, Scalar, buffer::try_vec};
+use gustav_core::{
+    Csr, CsrView, DenseView, Index, Operation, Result, Scalar, ScoreOptions, buffer::try_vec,
+};
 use gustav_report::{Record, Status};
 use gustav_testkit::oracle::{self, Verdict};
 
@@ -119,7 +121,7 @@ fn attention<'a, T: Scalar>(
         q: DenseView::row_major(a.nrows(), width, q)?,
         k: DenseView::row_major(n, width, task.dense_b())?,
         v: DenseView::row_major(n, width, task.dense_v())?,
-        scale: None,
+        scores: ScoreOptions::default(),
         bias: None,
     })
 }

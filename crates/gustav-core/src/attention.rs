@@ -1,14 +1,17 @@
 //! Attention and softmax over the rows of a pattern, described.
 
 use crate::{
-    Error, Index, Operation, Pattern, PatternRef, PatternView, Plans, Problem, Result, Semiring,
-    request::request,
+    Error, Index, Operation, Pattern, PatternRef, PatternView, Plans, Problem, Result, Scalar,
+    Semiring, request::request,
 };
 
 /// The widest rows of Q, K and V.
 pub const WIDEST_HEAD: usize = 256;
 
-/// O = softmax(scale·Q·Kᵀ + bias)·V, of every row over the nonzeros of a pattern, for every head.
+/// O = softmax(leaky(scale·Q·Kᵀ + bias))·V, of every row over the nonzeros of a pattern, for every head.
+///
+/// leaky(x) is x for x > 0 and x times the negative slope of [`ScoreOptions`] elsewhere; the slope is
+/// 1 where none is given.
 ///
 /// Q has as many rows as the pattern, K and V as the pattern has columns. Heads lie side by side in
 /// the columns of a matrix, or one above the other in its rows, see [`Batch`](crate::Batch); all
@@ -73,6 +76,34 @@ impl<P> SoftmaxRequest<P> {
     pub fn heads(mut self, heads: usize) -> Self {
         self.problem.batch = heads;
         self
+    }
+}
+
+/// How a score, leaky(scale·⟨q, k⟩ + bias), is made of an inner product; see [`AttentionRequest`].
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ScoreOptions<A> {
+    /// The factor of inner products, else 1/√d for Q and K of d columns.
+    pub scale: Option<A>,
+    /// The negative slope of a leaky ReLU, as graph attention networks have it (Veličković et al.,
+    /// 2018), else 1. It is the derivative at zero as well. A slope of zero makes −∞ NaN.
+    pub negative_slope: Option<A>,
+}
+
+impl<A> Default for ScoreOptions<A> {
+    fn default() -> Self {
+        ScoreOptions { scale: None, negative_slope: None }
+    }
+}
+
+impl<A: Scalar> ScoreOptions<A> {
+    /// The factor of inner products of so many columns.
+    pub fn scale(&self, columns: usize) -> A {
+        self.scale.unwrap_or_else(|| A::from_f64(1.0 / (columns as f64).sqrt()))
+    }
+
+    /// The factor of what is not above zero.
+    pub fn negative_slope(&self) -> A {
+        self.negative_slope.unwrap_or_else(A::one)
     }
 }
 

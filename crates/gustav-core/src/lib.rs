@@ -32,7 +32,8 @@ pub mod validate;
 mod values;
 
 pub use attention::{
-    AttentionGradientsRequest, AttentionRequest, HeadValues, SoftmaxRequest, WIDEST_HEAD,
+    AttentionGradientsRequest, AttentionRequest, HeadValues, ScoreOptions, SoftmaxRequest,
+    WIDEST_HEAD,
 };
 pub use buffer::Buffer;
 pub use coo::{Coo, CooView};

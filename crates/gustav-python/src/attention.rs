@@ -6,7 +6,7 @@ use gustav::cuda::DeviceBuffer;
 use gustav::{
     AttentionCall, AttentionGradients, AttentionGradientsCall, AttentionGradientsRequest,
     AttentionInputs, AttentionRequest, CpuScalar, Device, HeadValues, PatternRef, Plans, Scalar,
-    with_scalar,
+    ScoreOptions, with_scalar,
 };
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -28,14 +28,14 @@ struct Operands {
     k: Array,
     v: Array,
     bias: Option<(Array, HeadValues)>,
-    scale: Option<f64>,
+    scores: ScoreOptions<f64>,
     place: Place,
 }
 
 impl Operands {
     fn new(
         [q, k, v]: [&Bound<'_, PyAny>; 3],
-        scale: Option<f64>,
+        scores: ScoreOptions<f64>,
         bias: Option<Values<'_>>,
         place: Place,
     ) -> PyResult<Self> {
@@ -45,7 +45,7 @@ impl Operands {
         let bias = bias.transpose()?;
         let read = |name, array| Array::to_read(name, array, &place);
         let (q, k, v) = (read("q", q)?, read("k", k)?, read("v", v)?);
-        Ok(Operands { q, k, v, bias, scale, place })
+        Ok(Operands { q, k, v, bias, scores, place })
     }
 
     fn arrays(&self) -> impl Iterator<Item = &Array> + Clone {
@@ -126,12 +126,16 @@ trait AnyPlan: Send {
     ) -> Result<(), Fault>;
 }
 
-/// A call with the scale and the bias that there are.
+/// A call with the options of scores and the bias that there are.
 macro_rules! options {
-    ($T:ident, $call:expr, $scale:expr, $bias:expr) => {{
+    ($T:ident, $call:expr, $scores:expr, $bias:expr) => {{
         let mut call = $call;
-        if let Some(scale) = $scale {
-            call = call.scale(<$T::Accum as Scalar>::from_f64(scale));
+        let ScoreOptions { scale, negative_slope } = $scores;
+        if let Some(scale) = scale {
+            call = call.scale(<$T::Accum as Scalar>::from_f64(*scale));
+        }
+        if let Some(slope) = negative_slope {
+            call = call.negative_slope(<$T::Accum as Scalar>::from_f64(*slope));
         }
         if let Some((bias, order)) = $bias {
             call = call.bias(bias, order);
@@ -204,13 +208,13 @@ impl<T: CpuScalar> Typed<T> {
         mut lse: Array,
         gpu: &Gpu,
     ) -> Result<(), Fault> {
-        let Operands { q, k, v, scale, .. } = operands;
+        let Operands { q, k, v, scores, .. } = operands;
         let (q, k) = (q.device_dense::<T>(gpu)?, k.device_dense::<T>(gpu)?);
         let (v, mut o) = (v.device_dense::<T>(gpu)?, o.device_dense_mut::<T>(gpu)?);
         let (bias, mut lse) = (operands.bias_on::<T>(gpu)?, lse.buffer_mut::<T::Accum>(gpu)?);
         let call = AttentionCall::new().on(&gpu.stream).lse(&mut lse);
         let bias = bias.as_ref().map(|(bias, order)| (bias, *order));
-        Ok(self.product.execute(&q, &k, &v, &mut o, options!(T, call, *scale, bias))?)
+        Ok(self.product.execute(&q, &k, &v, &mut o, options!(T, call, scores, bias))?)
     }
 
     fn gradients_on_gpu(
@@ -220,7 +224,7 @@ impl<T: CpuScalar> Typed<T> {
         results: Results,
         gpu: &Gpu,
     ) -> Result<(), Fault> {
-        let Operands { q, k, v, scale, .. } = operands;
+        let Operands { q, k, v, scores, .. } = operands;
         let Saved { o, lse, of_o } = saved;
         let Results { mut of_q, mut of_k, mut of_v, of_bias } = results;
         let (q, k) = (q.device_dense::<T>(gpu)?, k.device_dense::<T>(gpu)?);
@@ -240,7 +244,7 @@ impl<T: CpuScalar> Typed<T> {
         let inputs = AttentionInputs::new(&q, &k, &v, &o, &lse, &of_o);
         let gradients = AttentionGradients::new(&mut of_q, &mut of_k, &mut of_v);
         let bias = bias.as_ref().map(|(bias, order)| (bias, *order));
-        Ok(plan.execute(inputs, gradients, options!(T, call, *scale, bias))?)
+        Ok(plan.execute(inputs, gradients, options!(T, call, scores, bias))?)
     }
 }
 
@@ -249,9 +253,9 @@ impl<T: CpuScalar> AnyPlan for Typed<T> {
         if let Place::Gpu(gpu) = &operands.place {
             return self.execute_on_gpu(operands, o, lse, gpu);
         }
-        let Operands { q, k, v, scale, .. } = operands;
+        let Operands { q, k, v, scores, .. } = operands;
         let call = AttentionCall::new().lse(lse.slice_mut::<T::Accum>()?);
-        let call = options!(T, call, *scale, operands.bias_in_host_memory::<T>()?);
+        let call = options!(T, call, scores, operands.bias_in_host_memory::<T>()?);
         let (q, k, v) = (q.dense::<T>()?, k.dense::<T>()?, v.dense::<T>()?);
         Ok(self.product.execute(q, k, v, o.dense_mut::<T>()?, call)?)
     }
@@ -270,14 +274,14 @@ impl<T: CpuScalar> AnyPlan for Typed<T> {
         if let Place::Gpu(gpu) = &operands.place {
             return Self::gradients_on_gpu(plan, operands, saved, results, gpu);
         }
-        let Operands { q, k, v, scale, .. } = operands;
+        let Operands { q, k, v, scores, .. } = operands;
         let Saved { o, lse, of_o } = saved;
         let Results { mut of_q, mut of_k, mut of_v, mut of_bias } = results;
         let mut call = AttentionGradientsCall::new();
         if let Some((to, order)) = &mut of_bias {
             call = call.of_bias(to.slice_mut::<T>()?, *order);
         }
-        let call = options!(T, call, *scale, operands.bias_in_host_memory::<T>()?);
+        let call = options!(T, call, scores, operands.bias_in_host_memory::<T>()?);
         let inputs = AttentionInputs::new(
             q.dense::<T>()?,
             k.dense::<T>()?,
@@ -339,9 +343,9 @@ impl AttentionPlan {
         Ok(AttentionPlan { plan, arrays, gpu, size })
     }
 
-    /// `o = softmax(scale * q @ k.T + bias) @ v` over the nonzeros of every row, and to `lse` the logarithm of the
-    /// sum of the exponentials of its scores; a scale of 1/√d where none is given.
-    #[pyo3(signature = (q, k, v, o, lse, scale, bias=None, place=None))]
+    /// `o = softmax(leaky_relu(scale * q @ k.T + bias)) @ v` over the nonzeros of every row, and to `lse` the
+    /// logarithm of the sum of the exponentials of its scores; a scale of 1/√d and a slope of 1 where none is given.
+    #[pyo3(signature = (q, k, v, o, lse, scale, negative_slope, bias=None, place=None))]
     fn execute_into(
         &self,
         py: Python<'_>,
@@ -351,12 +355,14 @@ impl AttentionPlan {
         o: &Bound<'_, PyAny>,
         lse: &Bound<'_, PyAny>,
         scale: Option<f64>,
+        negative_slope: Option<f64>,
         bias: Option<Values<'_>>,
         place: Given,
     ) -> PyResult<()> {
         let place = Place::new(py, place)?;
         place.of("the plan", self.gpu)?;
-        let operands = Operands::new([q, k, v], scale, bias, place.clone())?;
+        let operands =
+            Operands::new([q, k, v], ScoreOptions { scale, negative_slope }, bias, place.clone())?;
         let (o, lse) = (Array::to_write("o", o, &place)?, Array::to_write("lse", lse, &place)?);
         refuse_overlaps(&self.arrays, &[&o, &lse], operands.arrays())?;
         place.execute_long(py, self.size, &self.plan, move |plan| plan.execute(&operands, o, lse))
@@ -364,7 +370,9 @@ impl AttentionPlan {
 
     /// The gradients with respect to q, k, v and, where it is given, the bias, from what the product left in `o` and
     /// `lse` and the gradient with respect to o.
-    #[pyo3(signature = (q, k, v, o, lse, of_o, of_q, of_k, of_v, scale, bias=None, of_bias=None, place=None))]
+    #[pyo3(signature = (
+        q, k, v, o, lse, of_o, of_q, of_k, of_v, scale, negative_slope, bias=None, of_bias=None, place=None
+    ))]
     fn gradients_into(
         &self,
         py: Python<'_>,
@@ -378,13 +386,15 @@ impl AttentionPlan {
         of_k: &Bound<'_, PyAny>,
         of_v: &Bound<'_, PyAny>,
         scale: Option<f64>,
+        negative_slope: Option<f64>,
         bias: Option<Values<'_>>,
         of_bias: Option<Values<'_>>,
         place: Given,
     ) -> PyResult<()> {
         let place = Place::new(py, place)?;
         place.of("the plan", self.gpu)?;
-        let operands = Operands::new([q, k, v], scale, bias, place.clone())?;
+        let operands =
+            Operands::new([q, k, v], ScoreOptions { scale, negative_slope }, bias, place.clone())?;
         let saved = Saved {
             o: Array::to_read("o", o, &place)?,
             lse: Array::vector("lse", lse, &place)?,

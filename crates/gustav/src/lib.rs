@@ -137,9 +137,9 @@ pub use gustav_core::{
     Arith, AttentionGradientsRequest, AttentionRequest, Batch, Buffer, Coo, CooView, Csc, CscView,
     Csr, CsrView, DType, Dcsr, DcsrView, Dense, DenseView, DenseViewMut, Epilogue, Error, Extremum,
     HeadValues, Index, IndexSlice, IndexType, Layout, Operation, Pattern, PatternId, PatternRef,
-    PatternView, Permutation, Plans, Problem, Reduce, Result, Scalar, Scale, SddmmRequest,
-    Semiring, SoftmaxRequest, SpgemmRequest, SpmmRequest, SpmvRequest, Strides, TransposedPattern,
-    Values, WinnersMut, bf16, buffer, f16, index, parallel, with_scalar,
+    PatternView, Permutation, Plans, Problem, Reduce, Result, Scalar, Scale, ScoreOptions,
+    SddmmRequest, Semiring, SoftmaxRequest, SpgemmRequest, SpmmRequest, SpmvRequest, Strides,
+    TransposedPattern, Values, WinnersMut, bf16, buffer, f16, index, parallel, with_scalar,
 };
 pub use gustav_cpu::spgemm::SpgemmCall;
 pub use gustav_cpu::{CpuScalar, Threads};

@@ -54,6 +54,8 @@ def attention(
     v: Tensor,
     scale: float | None = None,
     bias: Tensor | None = None,
+    *,
+    negative_slope: float | None = None,
 ) -> Tensor:
     """``softmax(scale * q @ k.T + bias) @ v`` over the nonzeros of a pattern, with gradients.
 
@@ -67,6 +69,9 @@ def attention(
         1/√d where not given.
     bias : tensor, nnz or nnz × heads, optional
         Added to the scores, with gradients; one of each head or of all.
+    negative_slope : float, optional
+        Of a leaky ReLU that the scores pass before the softmax, as in graph attention networks;
+        :func:`gustav.torch.pyg.graph_attention` is their layer.
 
     Returns
     -------
@@ -112,13 +117,19 @@ def attention(
         raise ValueError("q: expected a column at least, found none")
     has_heads = q.ndim == 2 or q.shape[1] > 0
     if has_heads and max(q.shape[-1], v.shape[-1]) <= _WIDEST:
-        o: Tensor = calls.attention(pattern._handle, pattern.nnz, q, k, v, bias, scale)[0]
+        o: Tensor = calls.attention(pattern._handle, pattern.nnz, q, k, v, bias, scale, negative_slope)[0]
         return o
-    return _composed(pattern, q, k, v, scale, bias)
+    return _composed(pattern, q, k, v, scale, bias, negative_slope)
 
 
 def _composed(
-    pattern: Pattern, q: Tensor, k: Tensor, v: Tensor, scale: float | None, bias: Tensor | None
+    pattern: Pattern,
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    scale: float | None,
+    bias: Tensor | None,
+    negative_slope: float | None,
 ) -> Tensor:
     """The same by three products; heads are a batch of them."""
     with_heads = q.ndim == 3
@@ -127,6 +138,8 @@ def _composed(
     scores = sddmm(pattern, q, k) * (1.0 / math.sqrt(q.shape[-1]) if scale is None else scale)
     if bias is not None:
         scores = scores + heads_first(bias)
+    if negative_slope is not None:
+        scores = torch.nn.functional.leaky_relu(scores, negative_slope)
     o = spmm(pattern, softmax(pattern, scores), v)
     return o.transpose(0, 1) if with_heads else o
 

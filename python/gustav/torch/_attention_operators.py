@@ -10,16 +10,16 @@ from torch import Tensor
 
 from .. import _families, _gustav
 from ._calls import calls
-from ._layouts import exported, flat, of_nonzeros, rows, to_dlpack
+from ._layouts import exported, flat, new_rows, of_nonzeros, rows, to_dlpack
 from ._pattern import Pattern, kept, of_handle
 
 SCHEMAS = (
     "softmax(SymInt handle, Tensor scores) -> Tensor",
     "softmax_gradient(SymInt handle, Tensor weights, Tensor g) -> Tensor",
-    "attention(SymInt handle, SymInt nnz, Tensor q, Tensor k, Tensor v, Tensor? bias, float? scale) "
-    "-> (Tensor, Tensor)",
+    "attention(SymInt handle, SymInt nnz, Tensor q, Tensor k, Tensor v, Tensor? bias, float? scale, "
+    "float? negative_slope) -> (Tensor, Tensor)",
     "attention_gradients(SymInt handle, SymInt nnz, Tensor q, Tensor k, Tensor v, Tensor? bias, Tensor o, "
-    "Tensor lse, Tensor g, float? scale, bool with_bias) -> (Tensor, Tensor, Tensor, Tensor)",
+    "Tensor lse, Tensor g, float? scale, float? negative_slope, bool with_bias) -> (Tensor, Tensor, Tensor, Tensor)",
 )
 
 
@@ -91,26 +91,44 @@ def _plan(pattern: Pattern, q: Tensor, v: Tensor) -> Any:
 
 
 def _attention(
-    handle: int, nnz: int, q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, scale: float | None
+    handle: int,
+    nnz: int,
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    bias: Tensor | None,
+    scale: float | None,
+    negative_slope: float | None,
 ) -> tuple[Tensor, Tensor]:
     pattern = of_handle(handle)
-    o, lse = _attention_fake(handle, nnz, q, k, v, bias, scale)
-    matrices = (rows(t) for t in (q, k, v, o))
-    of_rows = to_dlpack(flat(lse))
-    _plan(pattern, q, v).execute_into(*matrices, of_rows, scale, of_nonzeros(bias), pattern.place())
+    o, lse = _results(q, v)
+    matrices = rows(q), rows(k), rows(v), new_rows(o), to_dlpack(flat(lse))
+    _plan(pattern, q, v).execute_into(*matrices, scale, negative_slope, of_nonzeros(bias), pattern.place())
     return o, lse
 
 
 def _attention_fake(
-    handle: int, nnz: int, q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, scale: float | None
+    handle: int,
+    nnz: int,
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    bias: Tensor | None,
+    scale: float | None,
+    negative_slope: float | None,
 ) -> tuple[Tensor, Tensor]:
+    return _results(q, v)
+
+
+def _results(q: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
+    """Tensors for O and the logarithms."""
     heads = q.shape[1] if q.ndim == 3 else 1
     sums = torch.float64 if q.dtype == torch.float64 else torch.float32
     return q.new_empty((*q.shape[:-1], v.shape[-1])), q.new_empty((heads, q.shape[0]), dtype=sums)
 
 
 def _attention_context(ctx: Any, inputs: Any, output: Any) -> None:
-    ctx.handle, ctx.nnz, q, k, v, bias, ctx.scale = inputs
+    ctx.handle, ctx.nnz, q, k, v, bias, *ctx.scores = inputs
     ctx.kept = kept(ctx.handle)
     ctx.save_for_backward(q, k, v, bias, *output)
 
@@ -119,9 +137,9 @@ def _attention_backward(ctx: Any, g: Tensor, _: Any) -> Any:
     q, k, v, bias, o, lse = ctx.saved_tensors
     with_bias = bool(ctx.needs_input_grad[5])
     of_q, of_k, of_v, of_bias = calls.attention_gradients(
-        ctx.handle, ctx.nnz, q, k, v, bias, o, lse, g, ctx.scale, with_bias
+        ctx.handle, ctx.nnz, q, k, v, bias, o, lse, g, *ctx.scores, with_bias
     )
-    return None, None, of_q, of_k, of_v, of_bias if with_bias else None, None
+    return None, None, of_q, of_k, of_v, of_bias if with_bias else None, None, None
 
 
 def _attention_gradients(
@@ -135,10 +153,11 @@ def _attention_gradients(
     lse: Tensor,
     g: Tensor,
     scale: float | None,
+    negative_slope: float | None,
     with_bias: bool,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     pattern = of_handle(handle)
-    results = _attention_gradients_fake(handle, nnz, q, k, v, bias, o, lse, g, scale, with_bias)
+    results = _gradients(q, k, v, bias, with_bias)
     of_bias = results[3]
     heads = q.shape[1] if q.ndim == 3 else 1
     # On a GPU sums over heads would be in 16 bits.
@@ -148,8 +167,10 @@ def _attention_gradients(
     _plan(pattern, q, v).gradients_into(
         *(rows(t) for t in (q, k, v, o)),
         exported(flat(lse)),
-        *(rows(t) for t in (g, *results[:3])),
+        rows(g),
+        *(new_rows(t) for t in results[:3]),
         scale,
+        negative_slope,
         of_nonzeros(bias),
         of_nonzeros(of_bias) if with_bias else None,
         pattern.place(),
@@ -170,14 +191,22 @@ def _attention_gradients_fake(
     lse: Tensor,
     g: Tensor,
     scale: float | None,
+    negative_slope: float | None,
     with_bias: bool,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    return _gradients(q, k, v, bias, with_bias)
+
+
+def _gradients(
+    q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, with_bias: bool
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    """Tensors for the gradients."""
     of_bias = q.new_empty(bias.shape if bias is not None and with_bias else (0,))
     return q.new_empty(q.shape), k.new_empty(k.shape), v.new_empty(v.shape), of_bias
 
 
 def _attention_gradients_context(ctx: Any, inputs: Any, output: Any) -> None:
-    ctx.handle, ctx.nnz, q, k, v, bias, _, _, g, ctx.scale, ctx.with_bias = inputs
+    ctx.handle, ctx.nnz, q, k, v, bias, _, _, g, ctx.scale, ctx.negative_slope, ctx.with_bias = inputs
     ctx.kept = kept(ctx.handle)
     ctx.save_for_backward(q, k, v, bias, g)
 
@@ -192,9 +221,9 @@ def _attention_gradients_backward(
 ) -> Any:
     """Gradients of gradients, by the unfused products.
 
-    With weights w of the scores and p the gradient with respect to w, that with respect to the scores is
-    s = w·(p − Σ w·p), and the gradients are c·s·k, c·sᵀ·q, wᵀ·g and s. O and the logarithms are functions of the
-    other inputs here, and have no gradients of their own.
+    With weights w of the scores, p the gradient with respect to w, and l the derivative of the leaky ReLU, that with
+    respect to what the scores are made of is s = l·w·(p − Σ w·p), and the gradients are c·s·k, c·sᵀ·q, wᵀ·g and s. O
+    and the logarithms are functions of the other inputs here, and have no gradients of their own.
     """
     q, k, v, bias, g = ctx.saved_tensors
     c = 1.0 / math.sqrt(q.shape[-1]) if ctx.scale is None else ctx.scale
@@ -219,10 +248,14 @@ def _attention_gradients_backward(
         scores = scores + heads_first(bias)
     if ctx.with_bias:
         of_s = of_s + heads_first(h_bias)
+    leak: Tensor | float = 1.0
+    if ctx.negative_slope is not None:
+        leak = torch.where(scores > 0, 1.0, ctx.negative_slope).to(scores.dtype)
+        scores = leak * scores
     w, p = calls.softmax(ctx.handle, scores), sampled(g, v)
-    s = calls.softmax_gradient(ctx.handle, w, p)
-    of_w, of_p = _of_softmax_gradient(ctx.handle, w, p, of_s)
-    of_scores = calls.softmax_gradient(ctx.handle, w, of_w + sampled(g, h_v))
+    s = leak * calls.softmax_gradient(ctx.handle, w, p)
+    of_w, of_p = _of_softmax_gradient(ctx.handle, w, p, leak * of_s)
+    of_scores = leak * calls.softmax_gradient(ctx.handle, w, of_w + sampled(g, h_v))
     of_q = c * (times(of_scores, k) + times(s, h_k))
     of_k = c * (transposed_times(of_scores, q) + transposed_times(s, h_q))
     of_v = transposed_times(of_p, g)
@@ -232,7 +265,7 @@ def _attention_gradients_backward(
         of_bias = of_scores.sum(0) if of_scores.ndim > bias.ndim else heads_first(of_scores)
     if heads:
         of_q, of_k, of_v, of_g = (t.transpose(0, 1) for t in (of_q, of_k, of_v, of_g))
-    return None, None, of_q, of_k, of_v, of_bias, None, None, of_g, None, None
+    return None, None, of_q, of_k, of_v, of_bias, None, None, of_g, None, None, None
 
 
 #: Name, kernel, shapes, what is saved, and gradients.

@@ -41,7 +41,16 @@ def _has_layout(t: Tensor) -> bool:
 def rows(t: Tensor) -> Any:
     """Rows × columns, or rows × heads × columns, as a row-major matrix of all heads."""
     _device.expect_storage(t)
-    return to_dlpack(row_major(as_one(t.transpose(0, 1)) if t.ndim == 3 else t))
+    return new_rows(t)
+
+
+def new_rows(t: Tensor) -> Any:
+    """The same of a tensor that was just made, whose storage nobody can have shrunk."""
+    if t.ndim == 3:
+        _, of_head, of_column = t.stride()
+        # Mostly heads are side by side, where a row is one of the matrix.
+        t = t.flatten(1) if of_column == 1 and of_head == t.shape[2] else as_one(t.transpose(0, 1))
+    return to_dlpack(row_major(t))
 
 
 def row_major(t: Tensor) -> Tensor:

@@ -1,4 +1,4 @@
-"""Message passing by the signature of PyTorch Geometric's ``torch_geometric.utils.spmm``.
+"""Message passing by the signature of PyTorch Geometric's ``torch_geometric.utils.spmm``, and graph attention.
 
 >>> import torch
 >>> from gustav.torch.pyg import spmm
@@ -15,6 +15,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from ._attention import attention
+from ._functions import _expect, _one_type
 from ._functions import spmm as _spmm
 from ._layouts import expect_tensor
 from ._pattern import Pattern
@@ -107,6 +109,90 @@ def spmm(
     if values is not None and pattern.permutation is not None:
         values = values[pattern.kept_permutation()]
     return _spmm(pattern, values, other, reduce=reduce)
+
+
+def graph_attention(
+    src: Tensor | Pattern,
+    x: Tensor | tuple[Tensor, Tensor],
+    att_src: Tensor,
+    att_dst: Tensor,
+    negative_slope: float = 0.2,
+) -> Tensor:
+    """The layer of a graph attention network (Veličković et al., 2018) behind its linear map, with gradients.
+
+    Node i gathers Σⱼ wᵢⱼ·xⱼ from its neighbours j, with the softmax over them
+    wᵢⱼ ∝ exp(leaky_relu(⟨att_src, xⱼ⟩ + ⟨att_dst, xᵢ⟩)). It is what ``torch_geometric.nn.GATConv`` computes of the
+    features that its ``lin`` makes, without dropout; a loop at each node is one of the edges.
+
+    Parameters
+    ----------
+    src : tensor or Pattern
+        As in :func:`spmm`; values of a sparse tensor are not used.
+    x : tensor, nodes × heads × features, or a pair of them
+        Features of the nodes; of sources and of targets where these are different nodes.
+    att_src, att_dst : tensor, heads × features or 1 × heads × features
+        The vectors that make the scores, of sources and of targets.
+    negative_slope : float
+        Of the leaky ReLU.
+
+    Returns
+    -------
+    tensor, targets × heads × features
+        A node without neighbours has zeros.
+
+    Notes
+    -----
+    Scores are made by one dense product, and the rest is :func:`gustav.torch.attention`: nothing of the size of the
+    edges is stored.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from gustav.torch.pyg import graph_attention
+    >>> edge_index = torch.tensor([[1, 2, 0], [0, 0, 2]])
+    >>> x = torch.tensor([[[1.0, 0.0]], [[2.0, 4.0]], [[6.0, 8.0]]])
+    >>> graph_attention(edge_index, x, torch.zeros(1, 2), torch.zeros(1, 2)).squeeze(1)
+    tensor([[4., 6.],
+            [0., 0.],
+            [1., 0.]])
+    """
+    of_sources, of_targets = x if isinstance(x, tuple) else (x, x)
+    names = ("x", "x of the targets", "att_src", "att_dst")
+    of_sources, of_targets, att_src, att_dst = _one_type(names, of_sources, of_targets, att_src, att_dst)
+    for name, t in zip(names, (of_sources, of_targets), strict=False):
+        if t.ndim != 3:
+            raise ValueError(f"{name}: expected nodes x heads x features, found the shape {tuple(t.shape)}")
+    heads, features = of_sources.shape[1:]
+    _expect(names[1], of_targets, heads, -2)
+    _expect(names[1], of_targets, features, -1)
+    for name, t in (("att_src", att_src), ("att_dst", att_dst)):
+        if t.numel() != heads * features or t.ndim not in (2, 3) or t.shape[-1] != features:
+            raise ValueError(f"{name}: expected {heads} x {features}, found the shape {tuple(t.shape)}")
+    if isinstance(src, Pattern):
+        pattern = src
+    else:
+        expect_tensor("src", src)
+        sizes = (of_targets.shape[0], of_sources.shape[0])
+        pattern = _pattern(src, sizes if src.layout == torch.strided else None)
+    # A score is the inner product of (⟨att_dst, xᵢ⟩, 1) and (1, ⟨att_src, xⱼ⟩), with zeros up to 16 bytes.
+    width = max(2, 16 // of_sources.element_size())
+    vectors = torch.stack((att_dst.reshape(heads, features), att_src.reshape(heads, features)), -1)
+    units = torch.eye(2, width, dtype=vectors.dtype, device=vectors.device)
+    # heads × features × side × heads × width, zero where the heads are different ones.
+    maps = torch.diag_embed((vectors.unsqueeze(-1) * units).permute(1, 2, 3, 0), dim1=0, dim2=3)
+    maps = maps.reshape(heads * features, 2 * heads * width)
+    ones = units.flip(0).unsqueeze(1).expand(2, heads, width).reshape(-1)
+    if of_sources is of_targets:
+        q, k = torch.addmm(ones, of_sources.flatten(1), maps).view(-1, 2, heads, width).unbind(1)
+    else:
+        half = heads * width
+        q, k = (
+            torch.addmm(one, t.flatten(1), of_side).view(-1, heads, width)
+            for one, t, of_side in zip(
+                ones.split(half), (of_targets, of_sources), maps.split(half, 1), strict=True
+            )
+        )
+    return attention(pattern, q, k, of_sources, scale=1.0, negative_slope=negative_slope)
 
 
 def _pattern(tensor: Tensor, size: tuple[int, int] | None) -> Pattern:

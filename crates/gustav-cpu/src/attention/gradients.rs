@@ -133,7 +133,7 @@ impl<'a, T: CpuScalar> AttentionGradientsPlan<'a, T> {
         self.pattern.id()
     }
 
-    /// Computes the gradients, as `call` says, whose scale and bias are those of the product.
+    /// Computes the gradients, as `call` says, whose scores and bias are those of the product.
     ///
     /// # Errors
     /// As [`AttentionPlan::execute`](super::AttentionPlan::execute).
@@ -145,7 +145,7 @@ impl<'a, T: CpuScalar> AttentionGradientsPlan<'a, T> {
     ) -> Result<()> {
         let AttentionInputs { q, k, v, o, lse, of_o } = inputs;
         let AttentionGradients { mut of_q, mut of_k, mut of_v } = gradients;
-        let AttentionGradientsCall { scale, bias, of_bias } = call.into();
+        let AttentionGradientsCall { scores, bias, of_bias } = call.into();
         let p = &self.problem;
         let check = Checked { problem: p, pattern: self.pattern.id() };
         let (left, right) = (p.columns, p.value_columns);
@@ -169,7 +169,7 @@ impl<'a, T: CpuScalar> AttentionGradientsPlan<'a, T> {
             let view = pattern.view();
             let (offsets, indices) =
                 (Offsets::new(view.offsets()), IndexSlice::new(view.indices()));
-            let (operands, schedule) = self.rows.operands(p, offsets, indices, scale);
+            let (operands, schedule) = self.rows.operands(p, offsets, indices, &scores);
             let operands = Operands {
                 own_left: at_q,
                 own_right: at_of_o,
@@ -196,7 +196,7 @@ impl<'a, T: CpuScalar> AttentionGradientsPlan<'a, T> {
             }
         });
         let (offsets, indices) = (self.transposed.offsets(), self.transposed.indices());
-        let (operands, schedule) = self.columns.operands(p, offsets, indices, scale);
+        let (operands, schedule) = self.columns.operands(p, offsets, indices, &scores);
         let operands = Operands {
             positions: Some(self.transposed.permutation()),
             own_left: at_k,

@@ -1,4 +1,4 @@
-//! Attention: O = softmax(scale·Q·Kᵀ + bias)·V over the nonzeros of every row of a pattern, and its
+//! Attention: O = softmax(leaky(scale·Q·Kᵀ + bias))·V over the nonzeros of every row of a pattern, and its
 //! gradients.
 //!
 //! `schedule` cuts the nonzeros into parts of about the same work, `segmented` has the kernels, and

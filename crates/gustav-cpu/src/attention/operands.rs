@@ -2,7 +2,7 @@
 
 use gustav_core::{
     Batch, DenseView, DenseViewMut, HeadValues, Layout, PatternId, Problem, Result, Scalar,
-    Strides, Values, validate,
+    ScoreOptions, Strides, Values, validate,
 };
 
 use super::segmented::{OfNonzeros, Rows};
@@ -11,8 +11,8 @@ use super::segmented::{OfNonzeros, Rows};
 /// place.
 #[derive(Debug)]
 pub struct AttentionCall<'v, T: Scalar> {
-    /// The factor of scores, else 1/√d for Q and K of d columns.
-    pub scale: Option<T::Accum>,
+    /// How scores are made of inner products.
+    pub scores: ScoreOptions<T::Accum>,
     /// What is added to scores, for every nonzero.
     pub bias: Option<(Values<'v, T>, HeadValues)>,
     /// Where that goes which gradients need: for every head and row, `[head · rows + row]`, the
@@ -48,12 +48,12 @@ pub struct AttentionGradients<'v, T: Scalar> {
     pub of_v: DenseViewMut<'v, T>,
 }
 
-/// Options of one execution of an [`AttentionGradientsPlan`](super::AttentionGradientsPlan): scale
-/// and bias are those of the product; `()` is taken in its place.
+/// Options of one execution of an [`AttentionGradientsPlan`](super::AttentionGradientsPlan):
+/// scores and bias are those of the product; `()` is taken in its place.
 #[derive(Debug)]
 pub struct AttentionGradientsCall<'v, T: Scalar> {
-    /// As [`AttentionCall::scale`].
-    pub scale: Option<T::Accum>,
+    /// As [`AttentionCall::scores`].
+    pub scores: ScoreOptions<T::Accum>,
     /// As [`AttentionCall::bias`].
     pub bias: Option<(Values<'v, T>, HeadValues)>,
     /// Where the gradient with respect to the bias goes, for every nonzero and head; the sum over
@@ -63,7 +63,7 @@ pub struct AttentionGradientsCall<'v, T: Scalar> {
 
 impl<T: Scalar> Default for AttentionCall<'_, T> {
     fn default() -> Self {
-        AttentionCall { scale: None, bias: None, lse: None }
+        AttentionCall { scores: ScoreOptions::default(), bias: None, lse: None }
     }
 }
 
@@ -75,7 +75,7 @@ impl<T: Scalar> From<()> for AttentionCall<'_, T> {
 
 impl<T: Scalar> Default for AttentionGradientsCall<'_, T> {
     fn default() -> Self {
-        AttentionGradientsCall { scale: None, bias: None, of_bias: None }
+        AttentionGradientsCall { scores: ScoreOptions::default(), bias: None, of_bias: None }
     }
 }
 

@@ -3,7 +3,7 @@
 use gustav_core::parallel::Shared;
 use gustav_core::{
     AnyPattern, Buffer, DenseView, DenseViewMut, Index, IndexSlice, PatternId, PatternRef, Problem,
-    Result, Scalar, with_pattern,
+    Result, Scalar, ScoreOptions, with_pattern,
 };
 use gustav_plan::Choice;
 
@@ -17,7 +17,7 @@ use crate::profile::profile;
 use crate::types::CpuScalar;
 use crate::{Config, Options, Threads};
 
-/// A plan for O = softmax(scale·Q·Kᵀ + bias)·V over the rows of one pattern, which it holds or
+/// A plan for O = softmax(leaky(scale·Q·Kᵀ + bias))·V over the rows of one pattern, which it holds or
 /// borrows.
 ///
 /// Results are the same to the bit from run to run and for any number of threads.
@@ -68,11 +68,10 @@ impl<T: CpuScalar> Prepared<T> {
         problem: &Problem,
         offsets: Offsets<'v>,
         indices: IndexSlice<'v>,
-        scale: Option<T::Accum>,
+        scores: &ScoreOptions<T::Accum>,
     ) -> (Operands<'v, T>, &'v mut Schedule) {
         let read = Rows { start: std::ptr::null(), head: 0, ld: 0 };
         let written = Rows { start: std::ptr::null_mut(), head: 0, ld: 0 };
-        let default = || T::Accum::from_f64(1.0 / (problem.columns as f64).sqrt());
         let operands = Operands {
             pass: self.pass,
             rows: problem.rows,
@@ -94,7 +93,8 @@ impl<T: CpuScalar> Prepared<T> {
             keeps: None,
             to_delta: None,
             deltas: &[],
-            scale: scale.unwrap_or_else(default),
+            scale: scores.scale(problem.columns),
+            negative_slope: scores.negative_slope(),
             aside: Shared::new(&mut self.aside),
             stride: self.stride,
             slots: self.schedule.slots_of_head(),
@@ -197,7 +197,7 @@ impl<'a, T: CpuScalar> AttentionPlan<'a, T> {
         call: impl Into<AttentionCall<'v, T>>,
     ) -> Result<()> {
         let (q, k, v, mut o) = (q.into(), k.into(), v.into(), o.into());
-        let AttentionCall { scale, bias, lse } = call.into();
+        let AttentionCall { scores, bias, lse } = call.into();
         let p = &self.problem;
         let check = Checked { problem: p, pattern: self.pattern.id() };
         let own_left = check.matrix("Q", (p.rows, p.columns), &q)?;
@@ -213,7 +213,7 @@ impl<'a, T: CpuScalar> AttentionPlan<'a, T> {
             let view = pattern.view();
             let (offsets, indices) =
                 (Offsets::new(view.offsets()), IndexSlice::new(view.indices()));
-            let (operands, schedule) = self.pass.operands(p, offsets, indices, scale);
+            let (operands, schedule) = self.pass.operands(p, offsets, indices, &scores);
             let operands =
                 Operands { own_left, left, right, right_result, bias, keeps, ..operands };
             // SAFETY: the instruction set was checked when the plan was made, and the operands were

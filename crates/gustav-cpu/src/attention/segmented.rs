@@ -10,8 +10,9 @@
 //! | columns | kⱼ, vⱼ | qᵢ, dOᵢ | dKⱼ = Σ scale·ds·qᵢ, dVⱼ = Σ p dOᵢ |
 //! | | left, right | left, right | left, right |
 //!
-//! s = scale·⟨left, left⟩ + bias, p = exp(s − lse), ds = p(⟨right, right⟩ − δ), δ = ⟨dOᵢ, Oᵢ⟩. The
-//! pass over columns takes the transposed pattern.
+//! s = leak·t with t = scale·⟨left, left⟩ + bias and leak = 1 for t > 0, else the negative slope; p =
+//! exp(s − lse), ds = p(⟨right, right⟩ − δ)·leak, the gradient of t, δ = ⟨dOᵢ, Oᵢ⟩. The pass over
+//! columns takes the transposed pattern.
 //!
 //! A part of a cut row puts its sums aside, with m and Σ p; they are merged in their order when all
 //! are there.
@@ -104,6 +105,7 @@ pub struct Operands<'a, T: Scalar> {
     /// δ (`Pass::Columns`).
     pub deltas: &'a [T::Accum],
     pub scale: T::Accum,
+    pub negative_slope: T::Accum,
     /// What parts of cut rows put aside, `stride` of every slot.
     pub aside: Shared<'a, T::Accum>,
     pub stride: usize,
@@ -162,6 +164,8 @@ struct Chunk<T: Scalar> {
     weights: [T::Accum; CHUNK],
     /// ⟨dO, v⟩, then ds.
     slopes: [T::Accum; CHUNK],
+    /// Derivatives of the leaky ReLU.
+    leaks: [T::Accum; CHUNK],
 }
 
 #[inline(always)]
@@ -226,6 +230,7 @@ where
             right: [std::ptr::null(); CHUNK],
             weights: [zero; CHUNK],
             slopes: [zero; CHUNK],
+            leaks: [zero; CHUNK],
         };
         // SAFETY: rows and nonzeros are of the pattern, which the operands were found to fit.
         unsafe {
@@ -271,7 +276,9 @@ where
                         let at = op.positions.map_or(start + u, |p| p.get(start + u));
                         bias.values[head * bias.head + at * bias.nonzero].to_accum()
                     });
-                    chunk.weights[u] = op.scale.times_plus(chunk.weights[u], bias);
+                    let score = op.scale.times_plus(chunk.weights[u], bias);
+                    let leak = if score > zero { T::Accum::one() } else { op.negative_slope };
+                    (chunk.weights[u], chunk.leaks[u]) = (leak.times(score), leak);
                 }
                 if !gradient {
                     self.weigh::<V>(&mut chunk, sums);
@@ -293,7 +300,8 @@ where
                 }
                 T::Accum::exponentials(&mut chunk.weights, count);
                 for u in 0..count {
-                    chunk.slopes[u] = chunk.weights[u].times(minus(chunk.slopes[u], deltas[u]));
+                    let of_score = chunk.weights[u].times(minus(chunk.slopes[u], deltas[u]));
+                    chunk.slopes[u] = chunk.leaks[u].times(of_score);
                 }
                 if op.pass == Pass::Rows {
                     self.store_slopes(&chunk, start);

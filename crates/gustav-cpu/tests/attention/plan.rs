@@ -28,7 +28,7 @@ fn threads_do_not_change_a_bit() {
 fn long_rows_and_columns_are_right() {
     fn check<T: CpuScalar>() {
         let example = Example::<T>::new();
-        let Example { a, heads, columns, value_columns, q, k, v, of_o, bias } = &example;
+        let Example { a, heads, columns, value_columns, q, k, v, of_o, bias, scores } = &example;
         let results = example.run(&options(Isa::detect(), 3), HeadValues::Shared);
         let dense = |values: &Vec<T>, like: &gustav_core::Dense<T>| {
             let (m, n) = (like.nrows(), like.ncols());
@@ -42,7 +42,7 @@ fn long_rows_and_columns_are_right() {
             q: q.view(),
             k: k.view(),
             v: v.view(),
-            scale: None,
+            scores: *scores,
             bias: Some((bias, HeadValues::HeadMajor)),
         };
         let Results { o, lse, of_q, of_k, of_v, of_bias } = &results;

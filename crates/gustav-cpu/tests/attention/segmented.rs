@@ -23,7 +23,7 @@ fn battery<T: CpuScalar, I: Index, O: Index>() {
             let request = request.value_columns(case.value_columns);
             let mut plan = AttentionPlan::new(request.pattern, &request.problem, &options)?;
             let bias = case.bias.map(|(values, order)| (values.into(), order));
-            let call = AttentionCall { scale: case.scale, bias, lse: case.lse };
+            let call = AttentionCall { scores: case.scores, bias, lse: case.lse };
             plan.execute(case.q, case.k, case.v, case.o, call)
         });
     }
@@ -38,7 +38,7 @@ fn gradients<T: CpuScalar, I: Index, O: Index>() {
             let mut plan =
                 AttentionGradientsPlan::new(request.pattern, &request.problem, &options)?;
             let bias = case.bias.map(|(values, order)| (values.into(), order));
-            let call = AttentionGradientsCall { scale: case.scale, bias, of_bias: case.of_bias };
+            let call = AttentionGradientsCall { scores: case.scores, bias, of_bias: case.of_bias };
             let (q, k, v, o) = (case.q, case.k, case.v, case.o);
             let inputs = AttentionInputs { q, k, v, o, lse: case.lse, of_o: case.of_o };
             let (of_q, of_k, of_v) = (case.of_q, case.of_k, case.of_v);

@@ -1,6 +1,6 @@
 //! Plans of the tests.
 
-use gustav_core::{Csr, Dense, HeadValues, Scalar};
+use gustav_core::{Csr, Dense, HeadValues, Scalar, ScoreOptions};
 use gustav_cpu::arch::Isa;
 use gustav_cpu::{
     AttentionCall, AttentionGradients, AttentionGradientsCall, AttentionGradientsPlan,
@@ -27,6 +27,7 @@ pub struct Example<T: Scalar> {
     pub of_o: Dense<T>,
     /// For every head and nonzero.
     pub bias: Vec<T>,
+    pub scores: ScoreOptions<T::Accum>,
 }
 
 /// What a product and its gradients leave.
@@ -51,7 +52,8 @@ impl<T: CpuScalar> Example<T> {
         let (q, k) = (dense(m, columns, 1), dense(n, columns, 2));
         let (v, of_o) = (dense(n, value_columns, 3), dense(m, value_columns, 4));
         let bias = values(heads * a.nnz(), 5);
-        Example { a, heads, columns, value_columns, q, k, v, of_o, bias }
+        let scores = ScoreOptions::default();
+        Example { a, heads, columns, value_columns, q, k, v, of_o, bias, scores }
     }
 
     /// Rows of 5000 and 1500 nonzeros among short and empty ones; columns of 1100 and more.
@@ -96,7 +98,7 @@ impl<T: CpuScalar> Example<T> {
         let mut o = zeros(&self.of_o);
         let mut lse = vec![T::Accum::zero(); self.heads * self.a.nrows()];
         let bias = || Some(((&self.bias).into(), HeadValues::HeadMajor));
-        let call = AttentionCall { scale: None, bias: bias(), lse: Some(&mut lse) };
+        let call = AttentionCall { scores: self.scores, bias: bias(), lse: Some(&mut lse) };
         forward.execute(&self.q, &self.k, &self.v, &mut o, call).expect("a product");
         let (mut of_q, mut of_k, mut of_v) = (zeros(&self.q), zeros(&self.k), zeros(&self.v));
         let mut of_bias = vec![T::zero(); order.len(self.heads, self.a.nnz())];
@@ -113,8 +115,8 @@ impl<T: CpuScalar> Example<T> {
             of_k: of_k.view_mut(),
             of_v: of_v.view_mut(),
         };
-        let of_bias_call = Some((&mut of_bias[..], order));
-        let call = AttentionGradientsCall { scale: None, bias: bias(), of_bias: of_bias_call };
+        let (scores, to_bias) = (self.scores, Some((&mut of_bias[..], order)));
+        let call = AttentionGradientsCall { scores, bias: bias(), of_bias: to_bias };
         backward.execute(inputs, gradients, call).expect("gradients");
         let [o, of_q, of_k, of_v] = [o, of_q, of_k, of_v].map(|m| m.data().to_vec());
         Results { o, lse, of_q, of_k, of_v, of_bias }

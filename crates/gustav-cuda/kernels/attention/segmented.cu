@@ -1,4 +1,4 @@
-// segmented of attention: O = softmax(scale Q K^T + bias) V over the nonzeros of every row, and its gradients. Ours.
+// segmented of attention: O = softmax(leaky(scale Q K^T + bias)) V over the nonzeros of every row, and its gradients. Ours.
 //
 // Idea: a segment (a row, or at most S nonzeros of a long one) is the work of a group of lanes that
 // holds the segment's own rows in registers and gathers two rows for every nonzero, CHUNK nonzeros at a time, all in
@@ -11,7 +11,9 @@
 //   COLUMNS   k_j    v_j    q_i     dO_i      dK_j = sum of scale ds q_i, dV_j = sum of p dO_i
 //             "left" "right" "left" "right"
 //
-//   s = scale <left, left> + bias     p = exp(s - lse)     ds = p (<right, right> - delta)     delta = <dO_i, O_i>
+//   s = leaky(t) = t leak        t = scale <left, left> + bias        leak = t > 0 ? 1 : negative_slope
+//   p = exp(s - lse)             ds = p (<right, right> - delta) leak, the gradient of t
+//   delta = <dO_i, O_i>
 //
 // COLUMNS takes the transposed pattern. `left` has `depth` columns, `right` has `value_depth`.
 //
@@ -74,7 +76,7 @@ __device__ __forceinline__ void attend(const Arguments &args, const Segment &s, 
     };
     Index next = column_of(0);
     const u64 own = s.none() ? 0 : s.cut() ? args.cut_rows[3 * (u64)args.slot_rows[s.target()]] : s.target();
-    const Accum factor = from_bits<Accum>(args.scale);
+    const Accum factor = from_bits<Accum>(args.scale), negative_slope = from_bits<Accum>(args.negative_slope);
     const Value *left = args.left.address + head * args.left.head;
     const Value *right = args.right.address + head * args.right.head;
     Row<LEFT> own_left;
@@ -137,7 +139,9 @@ __device__ __forceinline__ void attend(const Arguments &args, const Segment &s, 
             if constexpr (GRADIENT) change[u] = u < count ? product(own_right, rights[u], group.right) : Accum(0);
         }
         tile::Totals<Accum, CHUNK, LANES>::add(score);
-        const Accum s_mine = has ? times_plus(factor, score[0], bias) : none();
+        const Accum t_mine = times_plus(factor, score[0], bias);
+        const Accum leak = t_mine > 0 ? Accum(1) : negative_slope;
+        const Accum s_mine = has ? times(leak, t_mine) : none();
         Accum weight, slope = 0;
         if constexpr (PASS == FORWARD) {
             Accum largest = s_mine;
@@ -155,7 +159,7 @@ __device__ __forceinline__ void attend(const Arguments &args, const Segment &s, 
         } else {
             tile::Totals<Accum, CHUNK, LANES>::add(change);
             weight = lse == none() ? Accum(0) : exponential(s_mine - lse);
-            slope = times(weight, change[0] - delta);
+            slope = times(leak, times(weight, change[0] - delta));
             if (!has) weight = slope = 0;
             if (PASS == ROWS && args.bias_gradient && has && threadIdx.x % (LANES / CHUNK) == 0) {
                 Value *to = args.bias_gradient + head * args.gradient_head +

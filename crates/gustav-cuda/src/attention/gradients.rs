@@ -1,19 +1,18 @@
 //! The plan of the gradients of an attention: a pass over the rows, and one over the columns.
 
-use gustav_core::{Index, Problem, Result, Scalar};
+use gustav_core::{Index, Problem, Result, Scalar, ScoreOptions};
 use gustav_plan::Choice;
 
 use std::sync::Arc;
 
 use super::catalog::Config;
 use super::operands::{AttentionGradientsCall, Checked, Range, read_all};
-use super::plan::{Options, check_gradient, chosen, default_scale, of_rows, packed};
+use super::plan::{Options, check_gradient, chosen, of_rows, packed};
 use super::segmented::{Operands, Pass, Prepared};
 use crate::device::graph::{self, SharedCore};
 use crate::device::memory::Memory;
 use crate::device::order::{Access, PlanOrder, Uses};
 use crate::device::{Device, DeviceBuffer};
-use crate::jit::source::bits;
 use crate::matrix::{DeviceDense, DevicePattern, DeviceValues, HeldPattern};
 use crate::schedule::pattern::Pattern;
 
@@ -91,7 +90,7 @@ impl<T: Scalar> AttentionGradientsPlan<T> {
         let by_columns = problem.clone().transpose_a(true);
         let mut columns = Prepared::new(&schedule, &by_columns, Pass::Columns, config)?;
         let held = pattern.held();
-        let operands = packed::<T>(&problem, &held);
+        let operands = packed::<T>(&problem, &held, &ScoreOptions::default());
         rows.compile(&device, &operands)?;
         columns.compile(&device, &operands)?;
         let delta = of_rows(&device, &problem, "inner products of gradients and results")?;
@@ -119,7 +118,7 @@ impl<T: Scalar> AttentionGradientsPlan<T> {
         rows.bytes() + columns.bytes() + delta.bytes() + transposed.bytes
     }
 
-    /// Queues the gradients, as `call` says, whose scale and bias are those of the product; neither
+    /// Queues the gradients, as `call` says, whose scores and bias are those of the product; neither
     /// allocates nor waits, except that operands less aligned than packed ones, and the first bias,
     /// compile their kernels at first sight.
     ///
@@ -167,8 +166,7 @@ impl<T: Scalar> AttentionGradientsPlan<T> {
         let mut both = Operands {
             lse: check.of_rows("lse", lse)?,
             delta: core.method.delta.address(),
-            scale: bits(options.scale.unwrap_or_else(|| default_scale::<T>(p))),
-            ..packed::<T>(p, pattern)
+            ..packed::<T>(p, pattern, &options.scores)
         };
         if let Some(bias) = options.bias {
             (both.bias, both.bias_strides) = check.of_nonzeros("bias", bias.values, bias.order)?;

@@ -1,4 +1,4 @@
-//! Attention on the device: O = softmax(scale·Q·Kᵀ + bias)·V over the nonzeros of every row of a
+//! Attention on the device: O = softmax(leaky(scale·Q·Kᵀ + bias))·V over the nonzeros of every row of a
 //! pattern, and its gradients.
 
 mod catalog;

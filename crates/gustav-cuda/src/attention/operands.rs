@@ -1,6 +1,8 @@
 //! What executions of an attention are given, and whether it fits.
 
-use gustav_core::{Batch, Error, HeadValues, Layout, Problem, Result, Scalar, Strides, validate};
+use gustav_core::{
+    Batch, Error, HeadValues, Layout, Problem, Result, Scalar, ScoreOptions, Strides, validate,
+};
 
 use super::segmented::Matrix;
 use crate::device::order::Uses;
@@ -36,13 +38,13 @@ pub struct AttentionGradientsCall<'a, T: Scalar> {
 pub(super) struct CallOptions<'a, T: Scalar> {
     pub stream: Option<&'a Stream>,
     pub ordered: bool,
-    pub scale: Option<T::Accum>,
+    pub scores: ScoreOptions<T::Accum>,
     pub bias: Option<Bias<'a, T>>,
 }
 
 impl<T: Scalar> Default for CallOptions<'_, T> {
     fn default() -> Self {
-        CallOptions { stream: None, ordered: true, scale: None, bias: None }
+        CallOptions { stream: None, ordered: true, scores: ScoreOptions::default(), bias: None }
     }
 }
 
@@ -66,10 +68,11 @@ macro_rules! call {
                 Self::default()
             }
 
-            /// Sets the factor of the scores, else 1/√d for Q and K of d columns.
+            /// Sets how scores are made of inner products, else inner products over √d for Q and K
+            /// of d columns.
             #[must_use]
-            pub fn scale(mut self, scale: T::Accum) -> Self {
-                self.options.scale = Some(scale);
+            pub fn scores(mut self, scores: ScoreOptions<T::Accum>) -> Self {
+                self.options.scores = scores;
                 self
             }
 

@@ -1,6 +1,6 @@
 //! The plan of an attention: one pass over the rows.
 
-use gustav_core::{Error, HeadValues, Index, Problem, Result, Scalar};
+use gustav_core::{Error, HeadValues, Index, Problem, Result, Scalar, ScoreOptions};
 use gustav_plan::{Algorithm, Choice, Chooser};
 
 use super::catalog::Config;
@@ -24,7 +24,7 @@ pub struct Options {
     pub config: Option<Config>,
 }
 
-/// A plan for O = softmax(scale·Q·Kᵀ + bias)·V over the rows of one pattern, which it holds.
+/// A plan for O = softmax(leaky(scale·Q·Kᵀ + bias))·V over the rows of one pattern, which it holds.
 ///
 /// Results are the same to the bit from run to run for operands of the same alignment. A plan may
 /// be sent to another thread. Several plans may be executed at once, on one stream or on several.
@@ -59,7 +59,7 @@ impl<T: Scalar> AttentionPlan<T> {
         let schedule = Pattern::new(pattern)?;
         let mut pass = Prepared::new(&schedule, &problem, Pass::Forward, config)?;
         let held = pattern.held();
-        pass.compile(&device, &packed::<T>(&problem, &held))?;
+        pass.compile(&device, &packed::<T>(&problem, &held, &ScoreOptions::default()))?;
         let order = PlanOrder::new(&device, problem.calls)?;
         let work = graph::core(order, Work { pattern: held, pass });
         Ok(AttentionPlan { device, problem, choice, work, values: std::marker::PhantomData })
@@ -104,8 +104,7 @@ impl<T: Scalar> AttentionPlan<T> {
             left: check.matrix("K", (p.cols, p.columns), k)?,
             right: check.matrix("V", (p.cols, p.value_columns), v)?,
             right_result: check.matrix("O", (p.rows, p.value_columns), o)?,
-            scale: bits(options.scale.unwrap_or_else(|| default_scale::<T>(p))),
-            ..packed::<T>(p, pattern)
+            ..packed::<T>(p, pattern, &options.scores)
         };
         let mut results = vec![Range::of("O", o.data())];
         let mut inputs =
@@ -142,11 +141,6 @@ impl<T: Scalar> AttentionPlan<T> {
     }
 }
 
-/// 1/√d.
-pub(super) fn default_scale<T: Scalar>(problem: &Problem) -> T::Accum {
-    T::Accum::from_f64(1.0 / (problem.columns as f64).sqrt())
-}
-
 /// The problem with its types, and the algorithm with its configuration.
 pub(super) fn chosen<T: Scalar, I: Index, O: Index>(
     pattern: &DevicePattern<I, O>,
@@ -176,7 +170,11 @@ pub(super) fn chosen<T: Scalar, I: Index, O: Index>(
 }
 
 /// The operands of `pattern`, with packed matrices at no address yet.
-pub(super) fn packed<T: Scalar>(p: &Problem, pattern: &HeldPattern) -> Operands {
+pub(super) fn packed<T: Scalar>(
+    p: &Problem,
+    pattern: &HeldPattern,
+    scores: &ScoreOptions<T::Accum>,
+) -> Operands {
     let of = |columns: usize| {
         let row = columns.saturating_mul(p.batch) as u64;
         Matrix { address: 0, row, head: columns as u64 }
@@ -206,7 +204,8 @@ pub(super) fn packed<T: Scalar>(p: &Problem, pattern: &HeldPattern) -> Operands 
         gradient_strides: (0, 0),
         lse: 0,
         delta: 0,
-        scale: 0,
+        scale: bits(scores.scale(p.columns)),
+        negative_slope: bits(scores.negative_slope()),
     }
 }
 

@@ -245,6 +245,7 @@ parameter_block! {
         depth: u64,
         value_depth: u64,
         scale: u64,
+        negative_slope: u64,
     }
 }
 
@@ -276,6 +277,7 @@ pub(crate) struct Operands {
     pub lse: u64,
     pub delta: u64,
     pub scale: u64,
+    pub negative_slope: u64,
 }
 
 impl From<Matrix> for MatrixMut {
@@ -411,6 +413,7 @@ impl Prepared {
             depth: o.depth as u64,
             value_depth: o.value_depth as u64,
             scale: o.scale,
+            negative_slope: o.negative_slope,
         };
         let groups = u64::from(self.config.block / variant.lanes);
         // Heads that share the gradient of a bias follow one another.

@@ -3,7 +3,8 @@
 mod plan;
 
 use gustav_core::{
-    Dense, DenseView, DenseViewMut, HeadValues, Index, Layout, Problem, Result, Scalar, bf16, f16,
+    Dense, DenseView, DenseViewMut, HeadValues, Index, Layout, Problem, Result, Scalar,
+    ScoreOptions, bf16, f16,
 };
 use gustav_cuda::attention::{
     AttentionCall, AttentionGradients, AttentionGradientsCall, AttentionGradientsPlan,
@@ -51,10 +52,7 @@ fn forward<T: Scalar, I: Index, O: Index>(
     let mut plan = AttentionPlan::<T>::new(&pattern, &problem, options)?;
     let [q, k, v] = [&case.q, &case.k, &case.v].map(|m| upload(device, m));
     let mut o = upload(device, &case.o.as_view())?;
-    let mut call = AttentionCall::new();
-    if let Some(scale) = case.scale {
-        call = call.scale(scale);
-    }
+    let mut call = AttentionCall::new().scores(case.scores);
     let bias = case.bias.map(|(b, order)| {
         Ok::<_, gustav_core::Error>((DeviceBuffer::from_slice(device, b, "bias")?, order))
     });
@@ -92,10 +90,7 @@ fn gradients<T: Scalar, I: Index, O: Index>(
     let (mut of_q, mut of_k, mut of_v) =
         (on(&case.of_q.as_view())?, on(&case.of_k.as_view())?, on(&case.of_v.as_view())?);
     let lse = DeviceBuffer::from_slice(device, case.lse, "lse")?;
-    let mut call = AttentionGradientsCall::new();
-    if let Some(scale) = case.scale {
-        call = call.scale(scale);
-    }
+    let mut call = AttentionGradientsCall::new().scores(case.scores);
     let bias = case.bias.map(|(b, order)| {
         Ok::<_, gustav_core::Error>((DeviceBuffer::from_slice(device, b, "bias")?, order))
     });
@@ -148,7 +143,10 @@ fn in_f32<T: Scalar, I: Index, O: Index>(
         o: o.view(),
         lse: &lse,
         of_o: of_o.view(),
-        scale: case.scale.map(|scale| scale.to_f64() as f32),
+        scores: ScoreOptions {
+            scale: case.scores.scale.map(|scale| scale.to_f64() as f32),
+            negative_slope: case.scores.negative_slope.map(|slope| slope.to_f64() as f32),
+        },
         bias: bias.as_ref().map(|(values, order)| (&values[..], *order)),
         of_q: of_q.view_mut(),
         of_k: of_k.view_mut(),

@@ -7,7 +7,7 @@ use std::rc::Rc;
 
 use gustav::{Csr, Result, Semiring};
 
-use super::algebra::{Algebra, Flat, Parameter, Shape, Term};
+use super::algebra::{Algebra, Flat, PAIR_WIDTH, Parameter, Shape, Term};
 use super::engine::{Attention, Products, Sddmm, Softmax, Spmm};
 use super::graph;
 use super::training::{CLASSES, Data, FEATURES, Loss, Network, parameters, zeros};
@@ -23,14 +23,20 @@ pub fn data(a: &Csr<f32>, hidden: usize) -> Data {
     Data::new(a.nrows(), &[layer(FEATURES, hidden), layer(hidden, CLASSES)].concat())
 }
 
-/// The products between the edges' scores and the sums: a softmax, weighted sums, and what their
-/// gradients take, or all in one.
+/// The products between the pairs of scores and the sums, with their operands: values at the nonzeros
+/// are sums of pairs, before the ReLU and after it, and gradients of them; or all in one.
 enum Sums<'e, A: Algebra> {
     Apart {
+        pair: Sddmm<'e, A>,
+        to_first: Spmm<'e, A>,
+        to_second: Spmm<'e, A>,
         sum: Spmm<'e, A>,
         sum_transposed: Spmm<'e, A>,
         of_weights: Sddmm<'e, A>,
         softmax: Box<dyn Softmax<A> + 'e>,
+        pairs: A::Vector,
+        edges: A::Vector,
+        of_edges: A::Vector,
         weights: A::Vector,
         gradients: A::Vector,
     },
@@ -42,21 +48,16 @@ enum Sums<'e, A: Algebra> {
 struct Layer<'e, A: Algebra> {
     algebra: Rc<A>,
     sums: Sums<'e, A>,
-    pair: Sddmm<'e, A>,
-    of_first: Spmm<'e, A>,
-    of_second: Spmm<'e, A>,
     relu: bool,
     /// X·W, and its gradient.
     h: A::Matrix,
     of_h: A::Matrix,
-    /// (s, t), and as operands of the pairs' sums.
+    /// (s, t), and as operands of the pairs' sums, with gradients.
     scores: A::Matrix,
     first: A::Matrix,
     second: A::Matrix,
-    /// Values at the nonzeros: sums of pairs, before the ReLU and after it, and gradients of them.
-    pairs: A::Vector,
-    edges: A::Vector,
-    of_edges: A::Vector,
+    of_first: A::Matrix,
+    of_second: A::Matrix,
     output: A::Matrix,
 }
 
@@ -75,51 +76,56 @@ impl<'e, A: Algebra> Layer<'e, A> {
         };
         let tall = |columns| zeros(&*algebra, a.nrows(), columns);
         let long = || algebra.vector(vec![0.0; a.nnz()]);
-        let sums = match products.attention(pattern, columns)? {
-            Some(attention) => Sums::Fused { attention, bare: tall(columns)? },
-            None => Sums::Apart {
-                sum: spmm(products, columns, false)?,
-                sum_transposed: spmm(products, columns, true)?,
-                of_weights: products.sddmm(pattern, columns)?,
-                softmax: products.softmax(pattern)?,
-                weights: long()?,
-                gradients: long()?,
-            },
+        let (sums, width) = match products.attention(pattern, columns)? {
+            Some(attention) => (Sums::Fused { attention, bare: tall(columns)? }, PAIR_WIDTH),
+            None => {
+                let apart = Sums::Apart {
+                    pair: products.sddmm(pattern, 2)?,
+                    to_first: spmm(products, 2, false)?,
+                    to_second: spmm(products, 2, true)?,
+                    sum: spmm(products, columns, false)?,
+                    sum_transposed: spmm(products, columns, true)?,
+                    of_weights: products.sddmm(pattern, columns)?,
+                    softmax: products.softmax(pattern)?,
+                    pairs: long()?,
+                    edges: long()?,
+                    of_edges: long()?,
+                    weights: long()?,
+                    gradients: long()?,
+                };
+                (apart, 2)
+            }
         };
         Ok(Layer {
             sums,
-            pair: products.sddmm(pattern, 2)?,
-            of_first: spmm(products, 2, false)?,
-            of_second: spmm(products, 2, true)?,
             relu,
             h: tall(columns)?,
             of_h: tall(columns)?,
             scores: tall(2)?,
-            first: tall(2)?,
-            second: tall(2)?,
-            pairs: long()?,
-            edges: long()?,
-            of_edges: long()?,
+            first: tall(width)?,
+            second: tall(width)?,
+            of_first: tall(width)?,
+            of_second: tall(width)?,
             output: tall(columns)?,
             algebra,
         })
     }
 
     fn forward(&mut self, x: &A::Matrix, parameters: &[Parameter<A>]) -> Result<()> {
-        let Self { algebra: on, h, scores, first, second, pairs, edges, output, .. } = self;
+        let Self { algebra: on, h, scores, first, second, output, .. } = self;
         let [w, a, b] = parameters else { return Ok(()) };
         on.multiply((x, false), (&w.value, false), 0.0, h)?;
         on.multiply((h, false), (&a.value, false), 0.0, scores)?;
         on.split_scores(scores.flat(), first.flat_mut(), second.flat_mut())?;
-        (self.pair)(first, second, pairs)?;
-        on.leaky_relu(pairs.flat(), edges.flat_mut())?;
         match &mut self.sums {
-            Sums::Apart { sum, softmax, weights, .. } => {
+            Sums::Apart { pair, pairs, edges, sum, softmax, weights, .. } => {
+                pair(first, second, pairs)?;
+                on.leaky_relu(pairs.flat(), edges.flat_mut())?;
                 softmax.weights(edges, weights)?;
                 sum(weights, h, output)?;
             }
             Sums::Fused { attention, bare } => {
-                attention.sums(edges, h, bare)?;
+                attention.sums((first, second), h, bare)?;
                 on.copy(bare.flat(), output.flat_mut())?;
             }
         }
@@ -135,26 +141,38 @@ impl<'e, A: Algebra> Layer<'e, A> {
         parameters: &mut [Parameter<A>],
         of_x: Option<&mut A::Matrix>,
     ) -> Result<()> {
-        let Self { algebra: on, h, of_h, scores, first, second, pairs, edges, of_edges, .. } = self;
+        let Self { algebra: on, h, of_h, scores, first, second, of_first, of_second, .. } = self;
         let [w, a, b] = parameters else { return Ok(()) };
         on.column_sums(Term::First, g.flat(), g.flat(), b.gradient.flat_mut())?;
         match &mut self.sums {
-            Sums::Apart { sum_transposed, of_weights, softmax, weights, gradients, .. } => {
+            Sums::Apart {
+                to_first,
+                to_second,
+                sum_transposed,
+                of_weights,
+                softmax,
+                pairs,
+                of_edges,
+                weights,
+                gradients,
+                ..
+            } => {
                 sum_transposed(weights, g, of_h)?;
                 of_weights(g, h, gradients)?;
                 softmax.gradient(weights, gradients, of_edges)?;
+                on.leaky_relu_gradient(of_edges.flat_mut(), pairs.flat())?;
+                to_first(of_edges, second, of_first)?;
+                to_second(of_edges, first, of_second)?;
             }
             Sums::Fused { attention, bare } => {
-                attention.gradients(edges, (h, bare, g), of_h, of_edges)?;
+                let of_pair = (&mut *of_first, &mut *of_second);
+                attention.gradients((first, second), (h, bare, g), of_h, of_pair)?;
             }
         }
-        on.leaky_relu_gradient(of_edges.flat_mut(), pairs.flat())?;
         // The gradient of (s, 1) is of the rows, that of (1, t) of the columns.
-        (self.of_first)(of_edges, second, scores)?;
-        (self.of_second)(of_edges, first, second)?;
-        on.join_scores(scores.flat(), second.flat(), first.flat_mut())?;
-        on.multiply((first, false), (&a.value, true), 1.0, of_h)?;
-        on.multiply((h, true), (first, false), 0.0, &mut a.gradient)?;
+        on.join_scores(of_first.flat(), of_second.flat(), scores.flat_mut())?;
+        on.multiply((scores, false), (&a.value, true), 1.0, of_h)?;
+        on.multiply((h, true), (scores, false), 0.0, &mut a.gradient)?;
         on.multiply((x, true), (of_h, false), 0.0, &mut w.gradient)?;
         match of_x {
             Some(of_x) => on.multiply((of_h, false), (&w.value, true), 0.0, of_x),

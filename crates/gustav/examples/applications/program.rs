@@ -49,7 +49,7 @@ pub struct Description {
     kind: Kind,
 }
 
-/// What is asked of gustav where a program has an attention: softmax and weighted sums in one.
+/// What is asked of gustav where a program has an attention: scores, softmax and weighted sums in one.
 pub const FUSED: &str = "fused";
 
 impl Description {

@@ -2,7 +2,7 @@
 
 use gustav_core::{
     AttentionRequest, DenseView, DenseViewMut, HeadValues, Index, PatternRef, Plans, Problem,
-    Result, Scalar,
+    Result, Scalar, ScoreOptions,
 };
 use gustav_cpu::CpuScalar;
 
@@ -13,7 +13,7 @@ use crate::explain::facts;
 use crate::operands::{DenseOperand, DenseResult, IntoOperand, SparseValues, VectorResult, mixed};
 use crate::{Device, Explanation};
 
-/// A plan for O = softmax(scale·Q·Kᵀ + bias)·V, over the nonzeros of every row of one pattern, made
+/// A plan for O = softmax(leaky(scale·Q·Kᵀ + bias))·V, over the nonzeros of every row of one pattern, made
 /// by `pattern.attention(columns).plan(&device)`; see [`SpmmPlan`](crate::SpmmPlan) for where
 /// operands are.
 ///
@@ -60,7 +60,7 @@ struct Staged<T: CpuScalar> {
 
 /// Options of one execution of an [`AttentionPlan`]; `()` is taken in its place.
 pub struct AttentionCall<'v, T: Scalar> {
-    scale: Option<T::Accum>,
+    scores: ScoreOptions<T::Accum>,
     bias: Option<Bias<'v, T>>,
     lse: Option<VectorResult<'v, T::Accum>>,
     stream: Option<&'v Stream>,
@@ -68,7 +68,7 @@ pub struct AttentionCall<'v, T: Scalar> {
 
 impl<T: Scalar> Default for AttentionCall<'_, T> {
     fn default() -> Self {
-        AttentionCall { scale: None, bias: None, lse: None, stream: None }
+        AttentionCall { scores: ScoreOptions::default(), bias: None, lse: None, stream: None }
     }
 }
 
@@ -87,7 +87,15 @@ impl<'v, T: Scalar> AttentionCall<'v, T> {
     /// Sets the factor of the scores, else 1/√d.
     #[must_use]
     pub fn scale(mut self, scale: T::Accum) -> Self {
-        self.scale = Some(scale);
+        self.scores.scale = Some(scale);
+        self
+    }
+
+    /// Sets the negative slope of a leaky ReLU of the scores, else 1: scores s = scale·⟨q, k⟩ + bias
+    /// that are not above zero become slope·s.
+    #[must_use]
+    pub fn negative_slope(mut self, slope: T::Accum) -> Self {
+        self.scores.negative_slope = Some(slope);
         self
     }
 
@@ -168,15 +176,12 @@ impl<'v, T: Scalar> AttentionCall<'v, T> {
             Some(VectorResult::Host(lse)) => Some(lse),
             Some(VectorResult::Device(_)) => return mixed(device),
         };
-        Ok(gustav_cpu::AttentionCall { scale: self.scale, bias, lse })
+        Ok(gustav_cpu::AttentionCall { scores: self.scores, bias, lse })
     }
 
     /// The call of the GPU's backend.
     fn on_device(self, device: &str) -> Result<gustav_cuda::attention::AttentionCall<'v, T>> {
-        let mut call = gustav_cuda::attention::AttentionCall::new();
-        if let Some(scale) = self.scale {
-            call = call.scale(scale);
-        }
+        let mut call = gustav_cuda::attention::AttentionCall::new().scores(self.scores);
         if let Some(bias) = self.bias {
             let (values, order) = bias.on_device(device)?;
             call = call.bias(values, order);
@@ -213,10 +218,7 @@ impl<T: CpuScalar> Staged<T> {
         let k = staging.written(&mut self.k, &k)?;
         let v = staging.written(&mut self.v, &v)?;
         let on_o = staging.output(&mut self.o, &o)?;
-        let mut on = gustav_cuda::attention::AttentionCall::new();
-        if let Some(scale) = call.scale {
-            on = on.scale(scale);
-        }
+        let mut on = gustav_cuda::attention::AttentionCall::new().scores(call.scores);
         if let Some((values, order)) = &bias {
             on = on.bias(values, *order);
         }

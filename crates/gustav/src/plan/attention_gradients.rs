@@ -2,7 +2,7 @@
 
 use gustav_core::{
     AttentionGradientsRequest, DenseView, DenseViewMut, HeadValues, Index, PatternRef, Plans,
-    Problem, Result, Scalar,
+    Problem, Result, Scalar, ScoreOptions,
 };
 use gustav_cpu::CpuScalar;
 
@@ -119,10 +119,10 @@ impl<'v, T: Scalar> AttentionGradients<'v, T> {
     }
 }
 
-/// Options of one execution of an [`AttentionGradientsPlan`], whose scale and bias are those of the
-/// product; `()` is taken in its place.
+/// Options of one execution of an [`AttentionGradientsPlan`], whose scores and bias are those of
+/// the product; `()` is taken in its place.
 pub struct AttentionGradientsCall<'v, T: Scalar> {
-    scale: Option<T::Accum>,
+    scores: ScoreOptions<T::Accum>,
     bias: Option<Bias<'v, T>>,
     of_bias: Option<(VectorResult<'v, T>, HeadValues)>,
     stream: Option<&'v Stream>,
@@ -130,7 +130,8 @@ pub struct AttentionGradientsCall<'v, T: Scalar> {
 
 impl<T: Scalar> Default for AttentionGradientsCall<'_, T> {
     fn default() -> Self {
-        AttentionGradientsCall { scale: None, bias: None, of_bias: None, stream: None }
+        let scores = ScoreOptions::default();
+        AttentionGradientsCall { scores, bias: None, of_bias: None, stream: None }
     }
 }
 
@@ -149,7 +150,14 @@ impl<'v, T: Scalar> AttentionGradientsCall<'v, T> {
     /// Sets the factor of the scores, else 1/√d.
     #[must_use]
     pub fn scale(mut self, scale: T::Accum) -> Self {
-        self.scale = Some(scale);
+        self.scores.scale = Some(scale);
+        self
+    }
+
+    /// The negative slope of the product's scores, else 1.
+    #[must_use]
+    pub fn negative_slope(mut self, slope: T::Accum) -> Self {
+        self.scores.negative_slope = Some(slope);
         self
     }
 
@@ -182,7 +190,7 @@ impl<'v, T: Scalar> AttentionGradientsCall<'v, T> {
             Some((VectorResult::Host(to), order)) => Some((to, order)),
             Some((VectorResult::Device(_), _)) => return mixed(device),
         };
-        Ok(gustav_cpu::AttentionGradientsCall { scale: self.scale, bias, of_bias })
+        Ok(gustav_cpu::AttentionGradientsCall { scores: self.scores, bias, of_bias })
     }
 
     /// The call of the GPU's backend.
@@ -190,10 +198,7 @@ impl<'v, T: Scalar> AttentionGradientsCall<'v, T> {
         self,
         device: &str,
     ) -> Result<gustav_cuda::attention::AttentionGradientsCall<'v, T>> {
-        let mut call = gustav_cuda::attention::AttentionGradientsCall::new();
-        if let Some(scale) = self.scale {
-            call = call.scale(scale);
-        }
+        let mut call = gustav_cuda::attention::AttentionGradientsCall::new().scores(self.scores);
         if let Some(bias) = self.bias {
             let (values, order) = bias.on_device(device)?;
             call = call.bias(values, order);
@@ -311,10 +316,7 @@ impl<T: CpuScalar> Staged<T> {
         let to_q = staging.output(to_q, &of_q)?;
         let to_k = staging.output(to_k, &of_k)?;
         let to_v = staging.output(to_v, &of_v)?;
-        let mut on = gustav_cuda::attention::AttentionGradientsCall::new();
-        if let Some(scale) = call.scale {
-            on = on.scale(scale);
-        }
+        let mut on = gustav_cuda::attention::AttentionGradientsCall::new().scores(call.scores);
         if let Some((values, order)) = &bias {
             on = on.bias(values, *order);
         }

@@ -1,6 +1,8 @@
 //! The battery for attention.
 
-use gustav_core::{DenseView, DenseViewMut, HeadValues, Index, PatternView, Result, Scalar};
+use gustav_core::{
+    DenseView, DenseViewMut, HeadValues, Index, PatternView, Result, Scalar, ScoreOptions,
+};
 
 use super::operands::{Choice, cases};
 use crate::battery::Settings;
@@ -8,7 +10,7 @@ use crate::battery::matrices::Named;
 use crate::battery::report::{Report, attempt, wrong};
 use crate::battery::values::poison;
 
-/// One product to compute: O = softmax(scale·Q·Kᵀ + bias)·V over the rows of a pattern. All
+/// One product to compute: O = softmax(leaky(scale·Q·Kᵀ + bias))·V over the rows of a pattern. All
 /// matrices are row-major; their shapes say where heads are.
 #[derive(Debug)]
 pub struct AttentionCase<'a, T: Scalar, I: Index, O: Index> {
@@ -28,8 +30,8 @@ pub struct AttentionCase<'a, T: Scalar, I: Index, O: Index> {
     pub k: DenseView<'a, T>,
     /// V.
     pub v: DenseView<'a, T>,
-    /// The factor of scores, none for the default.
-    pub scale: Option<T::Accum>,
+    /// How scores are made of inner products.
+    pub scores: ScoreOptions<T::Accum>,
     /// What is added to scores.
     pub bias: Option<(&'a [T], HeadValues)>,
     /// O, to be overwritten; its padding must stay as it is.
@@ -77,7 +79,7 @@ fn run<T: Scalar, I: Index, O: Index>(
             q: operands.q.view()?,
             k: operands.k.view()?,
             v: operands.v.view()?,
-            scale: operands.scale,
+            scores: operands.scores,
             bias: operands.bias(),
             o: o.view_mut()?,
             lse: keeps.then_some(&mut lse[..]),

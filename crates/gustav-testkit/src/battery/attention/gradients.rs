@@ -1,6 +1,8 @@
 //! The battery for the gradients of attention.
 
-use gustav_core::{DenseView, DenseViewMut, HeadValues, Index, PatternView, Result, Scalar};
+use gustav_core::{
+    DenseView, DenseViewMut, HeadValues, Index, PatternView, Result, Scalar, ScoreOptions,
+};
 
 use super::operands::{Choice, cases};
 use crate::battery::Settings;
@@ -35,8 +37,8 @@ pub struct AttentionGradientsCase<'a, T: Scalar, I: Index, O: Index> {
     pub lse: &'a [T::Accum],
     /// The gradient with respect to O.
     pub of_o: DenseView<'a, T>,
-    /// The factor of scores, none for the default.
-    pub scale: Option<T::Accum>,
+    /// How scores are made of inner products.
+    pub scores: ScoreOptions<T::Accum>,
     /// What is added to scores.
     pub bias: Option<(&'a [T], HeadValues)>,
     /// The gradient with respect to Q, to be overwritten; its padding must stay as it is, as that
@@ -106,7 +108,7 @@ fn run<T: Scalar, I: Index, O: Index>(
             o: o.view()?,
             lse: &lse,
             of_o: of_o.view()?,
-            scale: product.scale,
+            scores: product.scores,
             bias: product.bias,
             of_q: of_q.view_mut()?,
             of_k: of_k.view_mut()?,

@@ -2,6 +2,7 @@
 
 use gustav_core::{
     Arith, DenseView, DenseViewMut, HeadValues, Index, Layout, PatternView, Result, Scalar,
+    ScoreOptions,
 };
 
 use crate::battery::Settings;
@@ -50,6 +51,7 @@ pub(super) struct Choice {
     padded: bool,
     bias: Option<HeadValues>,
     scale: Option<f64>,
+    negative_slope: Option<f64>,
     scores: Scores,
     /// The order of what a case may be asked for besides: the gradient of the bias.
     pub extra: Option<HeadValues>,
@@ -67,7 +69,7 @@ pub(super) fn cases<T: Scalar, I: Index, O: Index>(
         false => vec![Scores::Ordinary, Scores::Huge],
     };
     let (padded, shared) = (settings.padded, settings.shared_gradients);
-    let sizes = [matrices.len(), WIDTHS.len(), HEADS.len(), 3, 2, ORDERS.len(), 2, scores.len()];
+    let sizes = [matrices.len(), WIDTHS.len(), HEADS.len(), 3, 2, ORDERS.len(), 2, scores.len(), 2];
     combinations(&sizes, settings.extent).into_iter().map(move |row| {
         let heads = HEADS[row[2]];
         let extra = ORDERS[(row[5] + row[6] + row[7]) % ORDERS.len()];
@@ -80,6 +82,7 @@ pub(super) fn cases<T: Scalar, I: Index, O: Index>(
             padded: row[4] == 1 && padded,
             bias: ORDERS[row[5]],
             scale: [None, Some(-0.375)][row[6]],
+            negative_slope: [None, Some(0.2)][row[8]],
             scores: scores[row[7]],
             extra: if refused { Some(HeadValues::HeadMajor) } else { extra },
         };
@@ -114,19 +117,20 @@ pub(super) struct Operands<T: Scalar> {
     pub q: Operand<T>,
     pub k: Operand<T>,
     pub v: Operand<T>,
-    pub scale: Option<T::Accum>,
+    pub scores: ScoreOptions<T::Accum>,
     bias: Option<(Vec<T>, HeadValues)>,
 }
 
 impl Choice {
     pub fn describe(&self, name: &str) -> String {
-        let Choice { columns, value_columns, heads, placed, bias, scale, scores, extra, .. } = self;
+        let Choice { columns, value_columns, heads, placed, bias, scores, extra, .. } = self;
+        let (scale, slope) = (self.scale, self.negative_slope);
         let padded = if self.padded { ", padded" } else { "" };
         let (bias, extra) = (bias.map(|b| format!("{b:?}")), extra.map(|b| format!("{b:?}")));
         let word = |order: Option<String>| order.unwrap_or_else(|| "none".into());
         format!(
             "{name}, {heads} heads of {columns} and {value_columns} columns {placed:?}{padded}, {scores:?} scores, \
-             scale {scale:?}, bias {}, gradient of the bias {}",
+             scale {scale:?}, negative slope {slope:?}, bias {}, gradient of the bias {}",
             word(bias),
             word(extra)
         )
@@ -203,8 +207,11 @@ impl Choice {
                 false => k_values[(h * n + j) * d + c],
             });
         let bias = self.bias.map(|order| (self.bias_values(pattern, order), order));
-        let scale = self.scale.map(T::Accum::from_f64);
-        Operands { q, k, v: self.seeded(2, n, self.value_columns), scale, bias }
+        let scores = ScoreOptions {
+            scale: self.scale.map(T::Accum::from_f64),
+            negative_slope: self.negative_slope.map(T::Accum::from_f64),
+        };
+        Operands { q, k, v: self.seeded(2, n, self.value_columns), scores, bias }
     }
 
     fn bias_values<T: Scalar, I: Index, O: Index>(
@@ -247,7 +254,7 @@ impl Choice {
             q: operands.q.view()?,
             k: operands.k.view()?,
             v: operands.v.view()?,
-            scale: operands.scale,
+            scores: operands.scores,
             bias: operands.bias(),
         })
     }

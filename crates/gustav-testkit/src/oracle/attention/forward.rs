@@ -2,7 +2,8 @@
 
 use gustav_core::buffer::try_vec;
 use gustav_core::{
-    DenseView, HeadValues, Index, IndexSlice, PatternView, Result, Scalar, parallel, validate,
+    DenseView, HeadValues, Index, IndexSlice, PatternView, Result, Scalar, ScoreOptions, parallel,
+    validate,
 };
 
 use super::{Heads, OfNonzeros, Operands, copies};
@@ -14,7 +15,7 @@ use crate::oracle::verdict::Verdict;
 // Rows that one task compares.
 const ROWS: usize = 16;
 
-/// The operands of O = softmax(scale·Q·Kᵀ + bias)·V over the rows of a pattern, to check a result
+/// The operands of O = softmax(leaky(scale·Q·Kᵀ + bias))·V over the rows of a pattern, to check a result
 /// against.
 ///
 /// Heads are side by side in the columns of a row-major matrix, or one above the other in its rows.
@@ -36,8 +37,8 @@ pub struct Attention<'a, T: Scalar, I: Index, O: Index> {
     pub k: DenseView<'a, T>,
     /// V.
     pub v: DenseView<'a, T>,
-    /// The factor of scores; none is 1/√columns, rounded to the type of sums.
-    pub scale: Option<T::Accum>,
+    /// How scores are made of inner products.
+    pub scores: ScoreOptions<T::Accum>,
     /// What is added to scores.
     pub bias: Option<(&'a [T], HeadValues)>,
 }
@@ -111,7 +112,6 @@ impl<T: Scalar, I: Index, O: Index> Attention<'_, T, I, O> {
     ) -> Result<Operands<'b>> {
         let Attention { pattern, heads, columns, value_columns, .. } = *self;
         let (m, n) = (pattern.nrows(), pattern.ncols());
-        let scale = self.scale.unwrap_or_else(|| T::Accum::from_f64(1.0 / (columns as f64).sqrt()));
         let bias = |bias| OfNonzeros::new("bias", bias, heads, pattern.nnz());
         Ok(Operands {
             dtype: T::DTYPE,
@@ -124,7 +124,8 @@ impl<T: Scalar, I: Index, O: Index> Attention<'_, T, I, O> {
             q: Heads::new("Q", self.q, q, (heads, m, columns))?,
             k: Heads::new("K", self.k, k, (heads, n, columns))?,
             v: Heads::new("V", self.v, v, (heads, n, value_columns))?,
-            scale: scale.to_f64(),
+            scale: self.scores.scale(columns).to_f64(),
+            negative_slope: self.scores.negative_slope().to_f64(),
             bias: self.bias.map(bias).transpose()?,
             rounding: Rounding::of_sums(T::DTYPE),
         })
@@ -161,7 +162,7 @@ impl Operands<'_> {
             self.k.row(head, j, k);
             self.v.row(head, j, v);
             values.extend_from_slice(v);
-            scores.push(self.score(head, at, q, k));
+            scores.push(self.score(head, at, q, k).score);
         }
         Row::new(&scores, self.rounding)
     }

@@ -1,17 +1,17 @@
 //! The gradients of attention against their reference.
 //!
-//! p = exp(s − lse), t = ⟨dO, v⟩ − ⟨dO, O⟩, ds = p t; dQ = Σ scale·ds·k, dK = Σ scale·ds·q, dV = Σ
-//! p dO, and that of the bias is ds. O and lse are operands: what they are off by is in the result,
-//! not in its error.
+//! p = exp(s − lse), t = ⟨dO, v⟩ − ⟨dO, O⟩, ds = p t leak, the gradient of what s = leaky(…) is made
+//! of; dQ = Σ scale·ds·k, dK = Σ scale·ds·q, dV = Σ p dO, and that of the bias is ds. O and lse are
+//! operands: what they are off by is in the result, not in its error.
 //!
 //! p is off by p(exp η − 1) with η = eₛ + 3u|s − lse| + 2u|lse| + EXPONENTIAL·u (lse times log₂e
-//! where exponentials are powers of two); inner products of e columns by (e + 1)u Σ|…|; ds by Δ =
-//! |Δp|(|t| + |Δt|) + p|Δt| and its own rounding; a sum of n terms by what its terms are off and
-//! (n + 3)u Σ|terms|.
+//! where exponentials are powers of two); inner products of e columns by (e + 1)u Σ|…|; p t by Δ =
+//! |Δp|(|t| + |Δt|) + p|Δt| and its own rounding, ds by |leak|Δ, |Δleak| of what p t may be, and its
+//! rounding where the slope is not 1; a sum of n terms by what its terms are off and (n + 3)u Σ|terms|.
 
 use gustav_core::{DenseView, HeadValues, Index, IndexSlice, Result, Scalar, parallel, validate};
 
-use super::{Attention, Heads, OfNonzeros, Operands, copies};
+use super::{Attention, Heads, LeakyScore, OfNonzeros, Operands, copies};
 use crate::oracle::expected::{Expected, Overflow};
 use crate::oracle::exponentials::{EXPONENTIAL, Rounding, Score, UNKNOWN};
 use crate::oracle::operand::Numbers;
@@ -201,7 +201,7 @@ impl Reference<'_> {
     fn slope(&self, head: usize, i: usize, at: usize, rows: &Rows) -> Slope {
         let Rounding { unit, tiny, .. } = self.op.rounding;
         let of_head = head * self.op.rows + i;
-        let score = self.op.score(head, at, &rows.q, &rows.k);
+        let LeakyScore { score, leak, of_leak } = self.op.score(head, at, &rows.q, &rows.k);
         let lse: f64 = self.lse.get(of_head);
         let (change, delta) = (self.inner(&rows.of_o, &rows.v), self.deltas[of_head]);
         let t = change.value - delta.value;
@@ -209,7 +209,8 @@ impl Reference<'_> {
         let of_t = of_t + unit * (t.abs() + of_t);
         if lse == f64::NEG_INFINITY {
             let unsure = change.unsure || delta.unsure;
-            return Slope { weight: 0.0, of_weight: 0.0, slope: 0.0 * t, of_slope: 0.0, unsure };
+            let slope = 0.0 * t * leak;
+            return Slope { weight: 0.0, of_weight: 0.0, slope, of_slope: 0.0, unsure };
         }
         let exponent = score.value - lse;
         let eta =
@@ -222,9 +223,14 @@ impl Reference<'_> {
         let largest = t.abs() + of_t;
         let of_slope = of_weight * largest + weight * of_t;
         let of_slope = of_slope + unit * (weight * largest + of_slope) + tiny;
+        let most = weight * largest + of_slope;
+        let rounds = f64::from(u8::from(self.op.negative_slope != 1.0));
+        let of_slope = leak.abs() * of_slope
+            + of_leak * most
+            + rounds * ((leak.abs() + of_leak) * unit * most + tiny);
         let overflows = self.op.rounding.overflows((weight + of_weight) * largest.max(1.0));
         let unsure = score.unsure || change.unsure || delta.unsure || overflows;
-        Slope { weight, of_weight, slope: weight * t, of_slope, unsure }
+        Slope { weight, of_weight, slope: weight * t * leak, of_slope, unsure }
     }
 
     fn by_rows(&self, found: Heads<'_>) -> Verdict {

@@ -1,8 +1,9 @@
 //! Attention over the nonzeros of a pattern, and its gradients.
 //!
-//! A score s = scale·⟨q, k⟩ + b is off by (d + 4)u·|scale|·Σ|q k| + 4u·|b|: a sum of d products,
-//! its scaling and the sum with the bias, and the factor log₂e where exponentials are powers of
-//! two. What that does to a softmax, `exponentials.rs` says.
+//! t = scale·⟨q, k⟩ + b is off by (d + 4)u·|scale|·Σ|q k| + 4u·|b|: a sum of d products, its scaling
+//! and the sum with the bias, and the factor log₂e where exponentials are powers of two. A score s =
+//! leaky(t) is off by as much times max(1, |slope|), and by its own rounding u|s| where the slope is
+//! not 1. What that does to a softmax, `exponentials.rs` says.
 
 mod forward;
 mod gradients;
@@ -89,13 +90,22 @@ struct Operands<'a> {
     k: Heads<'a>,
     v: Heads<'a>,
     scale: f64,
+    negative_slope: f64,
     bias: Option<OfNonzeros<'a>>,
     rounding: Rounding,
 }
 
+/// A score as a leaky ReLU made it, whose derivative was `leak`, or off by `of_leak` where the sign of
+/// what it was made of is within its error.
+struct LeakyScore {
+    score: Score,
+    leak: f64,
+    of_leak: f64,
+}
+
 impl Operands<'_> {
     /// The score of a nonzero, given its rows of Q and K.
-    fn score(&self, head: usize, nonzero: usize, q: &[f64], k: &[f64]) -> Score {
+    fn score(&self, head: usize, nonzero: usize, q: &[f64], k: &[f64]) -> LeakyScore {
         let Rounding { unit, tiny, .. } = self.rounding;
         let (inner, scale, depth) = (self.rounding.inner(q, k), self.scale, q.len() as f64);
         let bias = self.bias.map_or(0.0, |bias| bias.get(head, nonzero));
@@ -105,7 +115,16 @@ impl Operands<'_> {
             + depth * tiny * (1.0 + scale.abs());
         let finite = if bias.is_finite() { bias.abs() } else { 0.0 };
         let magnitude = inner.finite * scale.abs().max(1.0) + finite;
-        Score { value, error, unsure: self.rounding.overflows(magnitude) }
+        let slope = self.negative_slope;
+        let (steepest, rounds) = (slope.abs().max(1.0), f64::from(u8::from(slope != 1.0)));
+        let leak = if value > 0.0 { 1.0 } else { slope };
+        let score = Score {
+            value: leak * value,
+            error: steepest * (error + rounds * (unit * (value.abs() + error) + tiny)),
+            unsure: self.rounding.overflows(magnitude * steepest),
+        };
+        let of_leak = if value.abs() <= error { (1.0 - slope).abs() } else { 0.0 };
+        LeakyScore { score, leak, of_leak }
     }
 }
 

@@ -10,13 +10,13 @@ use cudarc::driver::{CudaContext, result, sys};
 use gustav::cuda::{DeviceBuffer, DeviceDense, DevicePattern, Event};
 use gustav::{
     AttentionCall, AttentionGradients, AttentionGradientsCall, AttentionInputs, DenseView, Device,
-    Error, HeadValues, Pattern, Result, SddmmPlan, SoftmaxPlan, SpmmPlan, SpmvPlan,
+    Error, Pattern, Result, SddmmPlan, SoftmaxPlan, SpmmPlan, SpmvPlan,
 };
 use gustav_cuda::jit::{Jit, Request};
 
 use super::{
-    Algebra, CALLS, DECAY, EPSILON, Flat, Parameter, SLOPE, Shape, Term, WeightedSums, corrected,
-    products,
+    Algebra, CALLS, DECAY, EPSILON, Flat, PAIR_WIDTH, Parameter, SLOPE, Shape, Term, WeightedSums,
+    corrected, products, width_of_pairs,
 };
 
 // Threads of a CTA; `BLOCK` in `steps.cu`.
@@ -534,17 +534,19 @@ impl Algebra for Gpu {
     }
 
     fn split_scores(&self, scores: Slice<'_>, x: SliceMut<'_>, y: SliceMut<'_>) -> Result<()> {
-        fit("X", scores.len, x.len)?;
-        fit("Y", scores.len, y.len)?;
-        let arguments = [scores.into(), (&x).into(), (&y).into(), Count(scores.len)];
-        // SAFETY: as above.
+        let width = width_of_pairs(scores.len, x.len);
+        fit("X", scores.len / 2 * width, x.len)?;
+        fit("Y", x.len, y.len)?;
+        let arguments = [scores.into(), (&x).into(), (&y).into(), Count(width), Count(x.len)];
+        // SAFETY: X and Y have a row of as many elements for every pair of scores.
         unsafe { self.launch(self.kernels.split_scores, x.len, &arguments) }
     }
 
     fn join_scores(&self, of_x: Slice<'_>, of_y: Slice<'_>, to: SliceMut<'_>) -> Result<()> {
-        fit("the gradient of X", to.len, of_x.len)?;
-        fit("the gradient of Y", to.len, of_y.len)?;
-        let arguments = [of_x.into(), of_y.into(), (&to).into(), Count(to.len)];
+        let width = width_of_pairs(to.len, of_x.len);
+        fit("the gradient of X", to.len / 2 * width, of_x.len)?;
+        fit("the gradient of Y", of_x.len, of_y.len)?;
+        let arguments = [of_x.into(), of_y.into(), (&to).into(), Count(width), Count(to.len)];
         // SAFETY: as above.
         unsafe { self.launch(self.kernels.join_scores, to.len, &arguments) }
     }

@@ -4,13 +4,12 @@ use std::time::Instant;
 
 use gustav::{
     AttentionCall, AttentionGradients, AttentionGradientsCall, AttentionInputs, Dense, Device,
-    HeadValues, Layout, Pattern, Result, SddmmPlan, SoftmaxPlan, SpmmPlan, SpmvPlan, Threads,
-    parallel,
+    Layout, Pattern, Result, SddmmPlan, SoftmaxPlan, SpmmPlan, SpmvPlan, Threads, parallel,
 };
 
 use super::{
-    Algebra, CALLS, DECAY, EPSILON, Flat, Parameter, SLOPE, Shape, Term, WeightedSums, corrected,
-    products,
+    Algebra, CALLS, DECAY, EPSILON, Flat, PAIR_WIDTH, Parameter, SLOPE, Shape, Term, WeightedSums,
+    corrected, products, width_of_pairs,
 };
 
 // Elements that a task has at least.
@@ -308,13 +307,22 @@ impl Algebra for Host {
     }
 
     fn split_scores(&self, scores: &[f32], x: &mut [f32], y: &mut [f32]) -> Result<()> {
-        self.each(x, |k, x| *x = if k % 2 == 0 { scores[k] } else { 1.0 });
-        self.each(y, |k, y| *y = if k % 2 == 0 { 1.0 } else { scores[k] });
+        let width = width_of_pairs(scores.len(), x.len());
+        let element = |k: usize, of_score: usize| match k % width {
+            column if column == of_score => scores[k / width * 2 + of_score],
+            0 | 1 => 1.0,
+            _ => 0.0,
+        };
+        self.each(x, |k, x| *x = element(k, 0));
+        self.each(y, |k, y| *y = element(k, 1));
         Ok(())
     }
 
     fn join_scores(&self, of_x: &[f32], of_y: &[f32], to: &mut [f32]) -> Result<()> {
-        self.each(to, |k, to| *to = if k % 2 == 0 { of_x[k] } else { of_y[k] });
+        let width = width_of_pairs(to.len(), of_x.len());
+        self.each(to, |k, to| {
+            *to = if k % 2 == 0 { of_x[k / 2 * width] } else { of_y[k / 2 * width + 1] };
+        });
         Ok(())
     }
 }

@@ -54,16 +54,15 @@ pub struct Parameter<A: Algebra> {
     pub second: A::Matrix,
 }
 
-/// Plans of softmax(scores)·V and of its gradients: an attention whose Q and K are zero and whose
-/// bias are the scores.
+/// Plans of softmax(leaky_relu(X·Yᵀ))·V at the nonzeros, and of its gradients.
 pub struct WeightedSums<A: Algebra> {
     product: AttentionPlan<'static, f32>,
     gradients: AttentionGradientsPlan<'static, f32>,
-    /// Q and K, and what is computed as their gradients.
-    zeros: A::Matrix,
-    of_zeros: [A::Matrix; 2],
     lse: A::Vector,
 }
+
+/// Columns of X and Y in [`WeightedSums`]: as many as a GPU loads at once.
+pub const PAIR_WIDTH: usize = 4;
 
 /// Vectors, matrices, and what is computed with them. On a GPU everything is queued on the stream
 /// of its device, in the order of the calls.
@@ -128,21 +127,20 @@ pub trait Algebra: Sized + 'static {
         of_weights: &Self::Vector,
         to: &mut Self::Vector,
     ) -> Result<()>;
-    /// o = softmax(scores)·v.
+    /// o = softmax(leaky_relu(x·yᵀ))·v at the nonzeros.
     fn weighted_sums(
         plan: &mut WeightedSums<Self>,
-        scores: &Self::Vector,
+        pair: (&Self::Matrix, &Self::Matrix),
         v: &Self::Matrix,
         o: &mut Self::Matrix,
     ) -> Result<()>;
-    /// The gradients with respect to v and the scores, given v, o and the gradient with respect to
-    /// o.
+    /// The gradients with respect to v, x and y, given v, o and the gradient with respect to o.
     fn weighted_sums_gradients(
         plan: &mut WeightedSums<Self>,
-        scores: &Self::Vector,
+        pair: (&Self::Matrix, &Self::Matrix),
         inputs: (&Self::Matrix, &Self::Matrix, &Self::Matrix),
         of_v: &mut Self::Matrix,
-        of_scores: &mut Self::Vector,
+        of_pair: (&mut Self::Matrix, &mut Self::Matrix),
     ) -> Result<()>;
 
     fn copy(&self, from: Self::Slice<'_>, to: Self::SliceMut<'_>) -> Result<()>;
@@ -214,7 +212,7 @@ pub trait Algebra: Sized + 'static {
     /// Multiplies `g` by [`SLOPE`] where `x` is not positive.
     fn leaky_relu_gradient(&self, g: Self::SliceMut<'_>, x: Self::Slice<'_>) -> Result<()>;
     /// Of every row (s, t) of `scores`: x = (s, 1) and y = (1, t), so that ⟨x[i], y[j]⟩ = s[i] +
-    /// t[j].
+    /// t[j]; with zeros behind where rows of x and y are longer.
     fn split_scores(
         &self,
         scores: Self::Slice<'_>,
@@ -228,6 +226,11 @@ pub trait Algebra: Sized + 'static {
         of_y: Self::Slice<'_>,
         to: Self::SliceMut<'_>,
     ) -> Result<()>;
+}
+
+/// Columns of x and y of [`Algebra::split_scores`].
+fn width_of_pairs(scores: usize, of_pairs: usize) -> usize {
+    2 * of_pairs / scores.max(1)
 }
 
 /// Slope of the leaky ReLU where it is negative.
@@ -322,41 +325,36 @@ macro_rules! products {
             p: &Self::Pattern,
             columns: usize,
         ) -> Result<WeightedSums<Self>> {
-            let request = p.attention(1).value_columns(columns).calls(CALLS);
-            let rows = p.nrows();
-            let zeros = || self.matrix(rows, 1, vec![0.0; rows]);
+            let request = p.attention(PAIR_WIDTH).value_columns(columns).calls(CALLS);
             Ok(WeightedSums {
                 product: request.clone().plan(on)?,
                 gradients: request.gradients().calls(CALLS).plan(on)?,
-                zeros: zeros()?,
-                of_zeros: [zeros()?, zeros()?],
-                lse: self.vector(vec![0.0; rows])?,
+                lse: self.vector(vec![0.0; p.nrows()])?,
             })
         }
 
         fn weighted_sums(
             plan: &mut WeightedSums<Self>,
-            scores: &Self::Vector,
+            (x, y): (&Self::Matrix, &Self::Matrix),
             v: &Self::Matrix,
             o: &mut Self::Matrix,
         ) -> Result<()> {
-            let WeightedSums { product, zeros, lse, .. } = plan;
-            let call = AttentionCall::new().bias(scores, HeadValues::default()).lse(lse);
-            product.execute(&*zeros, &*zeros, v, o, call)
+            let WeightedSums { product, lse, .. } = plan;
+            let call = AttentionCall::new().scale(1.0).negative_slope(SLOPE).lse(lse);
+            product.execute(x, y, v, o, call)
         }
 
         fn weighted_sums_gradients(
             plan: &mut WeightedSums<Self>,
-            scores: &Self::Vector,
+            (x, y): (&Self::Matrix, &Self::Matrix),
             (v, o, of_o): (&Self::Matrix, &Self::Matrix, &Self::Matrix),
             of_v: &mut Self::Matrix,
-            of_scores: &mut Self::Vector,
+            (of_x, of_y): (&mut Self::Matrix, &mut Self::Matrix),
         ) -> Result<()> {
-            let WeightedSums { gradients, zeros, of_zeros: [of_q, of_k], lse, .. } = plan;
-            let order = HeadValues::default();
-            let call = AttentionGradientsCall::new().bias(scores, order).of_bias(of_scores, order);
-            let inputs = AttentionInputs::new(&*zeros, &*zeros, v, o, &*lse, of_o);
-            gradients.execute(inputs, AttentionGradients::new(of_q, of_k, of_v), call)
+            let WeightedSums { gradients, lse, .. } = plan;
+            let call = AttentionGradientsCall::new().scale(1.0).negative_slope(SLOPE);
+            let inputs = AttentionInputs::new(x, y, v, o, &*lse, of_o);
+            gradients.execute(inputs, AttentionGradients::new(of_x, of_y, of_v), call)
         }
     };
 }

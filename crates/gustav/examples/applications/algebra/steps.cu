@@ -143,11 +143,16 @@ extern "C" __global__ void leaky_relu_gradient(float *g, const float *x, float s
     map(g, count, [=](u32 i) { return x[i] > 0.0f ? g[i] : slope * g[i]; });
 }
 
-extern "C" __global__ void split_scores(const float *scores, float *x, float *y, u32 count) {
-    map(x, count, [=](u32 i) { return i % 2 == 0 ? scores[i] : 1.0f; });
-    map(y, count, [=](u32 i) { return i % 2 == 0 ? 1.0f : scores[i]; });
+// Rows of x and y have `width` elements.
+extern "C" __global__ void split_scores(const float *scores, float *x, float *y, u32 width, u32 count) {
+    const auto place = [=](u32 i, u32 of_score) {
+        const u32 column = i % width;
+        return column == of_score ? scores[i / width * 2 + of_score] : column < 2 ? 1.0f : 0.0f;
+    };
+    map(x, count, [=](u32 i) { return place(i, 0); });
+    map(y, count, [=](u32 i) { return place(i, 1); });
 }
 
-extern "C" __global__ void join_scores(const float *of_x, const float *of_y, float *to, u32 count) {
-    map(to, count, [=](u32 i) { return i % 2 == 0 ? of_x[i] : of_y[i]; });
+extern "C" __global__ void join_scores(const float *of_x, const float *of_y, float *to, u32 width, u32 count) {
+    map(to, count, [=](u32 i) { return i % 2 == 0 ? of_x[i / 2 * width] : of_y[i / 2 * width + 1]; });
 }

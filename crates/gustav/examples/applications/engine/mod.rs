@@ -57,16 +57,19 @@ pub trait Softmax<A: Algebra> {
     ) -> Result<()>;
 }
 
-/// softmax(scores)·V in one product, and its gradients in another.
+/// X and Y, whose inner products at the nonzeros are what scores are made of.
+pub type Pair<'a, A> = (&'a <A as Algebra>::Matrix, &'a <A as Algebra>::Matrix);
+
+/// softmax(leaky_relu(X·Yᵀ))·V at the nonzeros in one product, and its gradients in another.
 pub trait Attention<A: Algebra> {
-    fn sums(&mut self, scores: &A::Vector, v: &A::Matrix, o: &mut A::Matrix) -> Result<()>;
-    /// The gradients with respect to v and the scores, given o and the gradient with respect to it.
+    fn sums(&mut self, pair: Pair<'_, A>, v: &A::Matrix, o: &mut A::Matrix) -> Result<()>;
+    /// The gradients with respect to V, X and Y, given V, O and the gradient with respect to O.
     fn gradients(
         &mut self,
-        scores: &A::Vector,
+        pair: Pair<'_, A>,
         inputs: (&A::Matrix, &A::Matrix, &A::Matrix),
         of_v: &mut A::Matrix,
-        of_scores: &mut A::Vector,
+        of_pair: (&mut A::Matrix, &mut A::Matrix),
     ) -> Result<()>;
 }
 
@@ -89,7 +92,7 @@ pub trait Engine<'e, A: Algebra> {
         Err(self.lacks("a softmax over rows"))
     }
 
-    /// Softmax and weighted sums in one, of engines that have that and are asked for it.
+    /// Scores, softmax and weighted sums in one, of engines that have that and are asked for it.
     fn attention(
         &mut self,
         algebra: &A,
@@ -231,18 +234,18 @@ struct Metered<A: Algebra, P> {
 }
 
 impl<'e, A: Algebra> Attention<A> for Metered<A, Box<dyn Attention<A> + 'e>> {
-    fn sums(&mut self, scores: &A::Vector, v: &A::Matrix, o: &mut A::Matrix) -> Result<()> {
-        self.clock.around(|| self.inner.sums(scores, v, o))
+    fn sums(&mut self, pair: Pair<'_, A>, v: &A::Matrix, o: &mut A::Matrix) -> Result<()> {
+        self.clock.around(|| self.inner.sums(pair, v, o))
     }
 
     fn gradients(
         &mut self,
-        scores: &A::Vector,
+        pair: Pair<'_, A>,
         inputs: (&A::Matrix, &A::Matrix, &A::Matrix),
         of_v: &mut A::Matrix,
-        of_scores: &mut A::Vector,
+        of_pair: (&mut A::Matrix, &mut A::Matrix),
     ) -> Result<()> {
-        self.clock.around(|| self.inner.gradients(scores, inputs, of_v, of_scores))
+        self.clock.around(|| self.inner.gradients(pair, inputs, of_v, of_pair))
     }
 }
 

@@ -3,7 +3,7 @@
 use gustav::{Device, Result, SoftmaxPlan};
 
 use super::super::algebra::{Algebra, Shape, WeightedSums};
-use super::{Attention, Engine, Sddmm, Softmax, Spmm, Spmv};
+use super::{Attention, Engine, Pair, Sddmm, Softmax, Spmm, Spmv};
 
 /// Plans of one device, chosen as the device says.
 pub struct Plans {
@@ -71,18 +71,18 @@ impl<A: Algebra> Engine<'static, A> for Plans {
 struct Fused<A: Algebra>(WeightedSums<A>);
 
 impl<A: Algebra> Attention<A> for Fused<A> {
-    fn sums(&mut self, scores: &A::Vector, v: &A::Matrix, o: &mut A::Matrix) -> Result<()> {
-        A::weighted_sums(&mut self.0, scores, v, o)
+    fn sums(&mut self, pair: Pair<'_, A>, v: &A::Matrix, o: &mut A::Matrix) -> Result<()> {
+        A::weighted_sums(&mut self.0, pair, v, o)
     }
 
     fn gradients(
         &mut self,
-        scores: &A::Vector,
+        pair: Pair<'_, A>,
         inputs: (&A::Matrix, &A::Matrix, &A::Matrix),
         of_v: &mut A::Matrix,
-        of_scores: &mut A::Vector,
+        of_pair: (&mut A::Matrix, &mut A::Matrix),
     ) -> Result<()> {
-        A::weighted_sums_gradients(&mut self.0, scores, inputs, of_v, of_scores)
+        A::weighted_sums_gradients(&mut self.0, pair, inputs, of_v, of_pair)
     }
 }
 

@@ -1,0 +1,141 @@
+"""The layer of graph attention networks, beside sums over edges."""
+
+import pytest
+import torch
+from tensors import DEVICES, F64, checked, random
+from torch.nn.functional import leaky_relu
+
+import gustav.torch as gt
+from gustav.torch import pyg
+
+NODES, EDGES, HEADS, FEATURES = 12, 50, 3, 5
+
+
+@pytest.fixture(autouse=True, params=DEVICES)
+def device(request):
+    """Each test on each device."""
+    with torch.device(request.param):
+        yield request.param
+
+
+def edges_of(sources, targets):
+    """Edges to all targets but one."""
+    generator = torch.Generator().manual_seed(0)
+    source = torch.randint(0, sources, (EDGES,), generator=generator, device="cpu")
+    target = torch.randint(1, targets, (EDGES,), generator=generator, device="cpu")
+    # Softmax over edges that repeat is of each of them.
+    return torch.stack((source, target)).to(torch.get_default_device())
+
+
+def by_edges(edges, x, att_src, att_dst, negative_slope=0.2):
+    of_sources, of_targets = x if isinstance(x, tuple) else (x, x)
+    source, target = edges
+    scores = (of_sources * att_src).sum(-1)[source] + (of_targets * att_dst).sum(-1)[target]
+    weights = leaky_relu(scores, negative_slope).exp()
+    sums = torch.zeros(of_targets.shape[:2], dtype=weights.dtype).index_add(0, target, weights)
+    weights = weights / sums[target]
+    return torch.zeros_like(of_targets).index_add(0, target, weights.unsqueeze(-1) * of_sources[source])
+
+
+def vectors(dtype=F64):
+    return tuple(t.clone().requires_grad_() for t in random(2, 1, HEADS, FEATURES, dtype=dtype).detach())
+
+
+def same(found, expected, inputs, **tolerances):
+    torch.testing.assert_close(found, expected, **tolerances)
+    weights = torch.linspace(-1.0, 2.0, found.numel(), dtype=found.dtype).reshape(found.shape)
+    for one, two in zip(
+        torch.autograd.grad((found * weights).sum(), inputs),
+        torch.autograd.grad((expected * weights).sum(), inputs, retain_graph=True),
+        strict=True,
+    ):
+        torch.testing.assert_close(one, two, **tolerances)
+
+
+@pytest.mark.parametrize("slope", [0.2, 0.0, 1.0])
+@pytest.mark.parametrize("dtype", [F64, torch.float32])
+def test_values_and_gradients_are_those_of_sums_over_edges(slope, dtype):
+    edges, x = edges_of(NODES, NODES), random(NODES, HEADS, FEATURES, dtype=dtype)
+    att = vectors(dtype)
+    close = dict(rtol=1e-4, atol=1e-5) if dtype == torch.float32 else {}
+    pattern = gt.Pattern.from_edge_index(edges, (NODES, NODES))
+    expected = by_edges(edges, x, *att, slope)
+    for src in (edges, pattern):
+        same(pyg.graph_attention(src, x, *att, slope), expected, (x, *att), **close)
+    two_dimensional = [t[0] for t in att]
+    torch.testing.assert_close(pyg.graph_attention(edges, x, *two_dimensional, slope), expected, **close)
+
+
+def test_sources_and_targets_of_different_nodes():
+    edges = edges_of(NODES, 7)
+    of_sources, of_targets = random(NODES, HEADS, FEATURES), random(7, HEADS, FEATURES)
+    att = vectors()
+    found = pyg.graph_attention(edges, (of_sources, of_targets), *att)
+    same(found, by_edges(edges, (of_sources, of_targets), *att), (of_sources, of_targets, *att))
+    assert found[0].abs().sum() == 0
+
+
+def test_a_sparse_tensor_is_the_transposed_adjacency():
+    edges, x = edges_of(NODES, NODES).unique(dim=1), random(NODES, HEADS, FEATURES)
+    att = vectors()
+    ones = torch.ones(edges.shape[1], dtype=F64)
+    adjacency = torch.sparse_coo_tensor(edges.flip(0), ones, (NODES, NODES)).coalesce()
+    expected = by_edges(edges, x, *att)
+    for t in (adjacency, adjacency.to_sparse_csr(), adjacency.to_sparse_csc()):
+        torch.testing.assert_close(pyg.graph_attention(t, x, *att), expected)
+
+
+def test_gradients_and_theirs_are_differences():
+    edges = edges_of(NODES, NODES)
+    assert checked(lambda *t: pyg.graph_attention(edges, *t), random(NODES, HEADS, FEATURES), *vectors())
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_16_bits(dtype, device):
+    edges, x = edges_of(NODES, NODES), random(NODES, HEADS, FEATURES)
+    att = vectors()
+    expected = by_edges(edges, x, *att)
+    found = pyg.graph_attention(edges, *(t.to(dtype) for t in (x, *att)))
+    assert found.dtype == dtype
+    torch.testing.assert_close(found.to(F64), expected, rtol=0.06, atol=0.06)
+    with torch.autocast(device, dtype=dtype):
+        found = pyg.graph_attention(edges, *(t.float() for t in (x, *att)))
+    assert found.dtype == dtype
+    torch.testing.assert_close(found.to(F64), expected, rtol=0.06, atol=0.06)
+
+
+# What the compiler itself does for the gradient of diag_embed.
+@pytest.mark.filterwarnings("ignore:.*torch._prims_common.check:FutureWarning")
+def test_compiled_in_one_graph():
+    torch.compiler.reset()
+    pattern = gt.Pattern.from_edge_index(edges_of(NODES, NODES), (NODES, NODES))
+    x, att = random(NODES, HEADS, FEATURES), vectors()
+    compiled = torch.compile(pyg.graph_attention, fullgraph=True)
+    same(compiled(pattern, x, *att), pyg.graph_attention(pattern, x, *att), (x, *att))
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "text"),
+    [
+        (dict(x=lambda: random(NODES, FEATURES)), ValueError, "x: expected nodes x heads x features"),
+        (dict(x=lambda: random(NODES + 1, HEADS, FEATURES)), ValueError, "q: expected 12 in dimension 0"),
+        (dict(att_src=lambda: random(HEADS, 4)), ValueError, "att_src: expected 3 x 5"),
+        (dict(att_dst=lambda: random(2, FEATURES)), ValueError, "att_dst: expected 3 x 5"),
+        (dict(att_dst=lambda: random(HEADS, FEATURES, dtype=torch.float32)), TypeError, "give all in one type"),
+        (
+            dict(x=lambda: (random(NODES, HEADS, FEATURES), random(NODES, 2, FEATURES))),
+            ValueError,
+            "x of the targets: expected 3 in dimension -2",
+        ),
+        (dict(src=lambda: [[0], [1]]), TypeError, "src: expected a tensor"),
+    ],
+)
+def test_misuse(change, error, text):
+    arguments = dict(
+        src=gt.Pattern.from_edge_index(edges_of(NODES, NODES), (NODES, NODES)),
+        x=random(NODES, HEADS, FEATURES),
+        att_src=random(HEADS, FEATURES),
+        att_dst=random(HEADS, FEATURES),
+    )
+    with pytest.raises(error, match=text):
+        pyg.graph_attention(**{**arguments, **{name: make() for name, make in change.items()}})
