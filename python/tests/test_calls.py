@@ -10,6 +10,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 import gustav.torch as gt
 from gustav.torch import _calls
+from gustav.torch.pyg import graph_attention
 
 
 class Seen(TorchDispatchMode):
@@ -34,6 +35,7 @@ def device(request):
         square, u, _ = made(5, 5)
         X, z, s = random(5, 3), random(7, 3), random(P.nnz)
         q, k = random(7, 2, 3), random(5, 2, 3)
+        h, att = random(5, 2, 3), (random(2, 3), random(1, 2, 3))
     CALLS = {
         "spmm": (lambda: gt.spmm(P, V, X), (V, X)),
         "spmm of the transpose": (lambda: gt.spmm(P, V, z, transpose=True), (V, z)),
@@ -42,6 +44,7 @@ def device(request):
         "sddmm": (lambda: gt.sddmm(P, z, X), (z, X)),
         "softmax": (lambda: gt.softmax(P, s), (s,)),
         "attention": (lambda: gt.attention(P, q, k, k, bias=s), (q, k, s)),
+        "graph attention": (lambda: graph_attention(square, h, *att), (h, *att)),
         "spgemm": (lambda: gt.spgemm(P, V, square, u)[1], (V, u)),
     }
     yield request.param
@@ -55,6 +58,7 @@ NAMES = (
     "sddmm",
     "softmax",
     "attention",
+    "graph attention",
     "spgemm",
 )
 

@@ -3,6 +3,7 @@
 import pytest
 import torch
 from tensors import DEVICES, F64, checked, random
+from torch.library import opcheck
 from torch.nn.functional import leaky_relu
 
 import gustav.torch as gt
@@ -104,6 +105,68 @@ def test_16_bits(dtype, device):
     torch.testing.assert_close(found.to(F64), expected, rtol=0.06, atol=0.06)
 
 
+# What opcheck itself does.
+@pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor that is not a leaf:UserWarning")
+def test_operators_are_registered_as_pytorch_wants_them():
+    ops = torch.ops.gustav
+    pattern = gt.Pattern.from_edge_index(edges_of(NODES, NODES), (NODES, NODES))
+    x, (att_src, att_dst) = random(NODES, HEADS, FEATURES), (t[0] for t in vectors())
+    arguments = (pattern._handle, pattern.nnz, x, att_src, att_dst, 0.2)
+    assert set(opcheck(ops.graph_attention.default, arguments).values()) == {"SUCCESS"}
+    left = [t.detach() for t in ops.graph_attention(*arguments)]
+    assert set(opcheck(ops.graph_attention_gradients.default, (*arguments, *left, left[0])).values()) == {"SUCCESS"}
+
+
+def test_gradients_of_the_third_order():
+    edges, x, att = edges_of(NODES, NODES), random(NODES, HEADS, FEATURES), vectors()
+    found, expected = (of(edges, x, *att) for of in (pyg.graph_attention, by_edges))
+    for _ in range(3):
+        found, expected = (
+            torch.autograd.grad(t.square().sum(), x, create_graph=True)[0] for t in (found, expected)
+        )
+        # Sums of both signs, whose error is beside the largest.
+        torch.testing.assert_close(found, expected, rtol=0.0, atol=1e-10 * float(expected.abs().max()))
+
+
+def test_heads_of_any_width():
+    edges, x, att = edges_of(NODES, NODES), random(NODES, 1, 300), random(2, 1, 300)
+    same(pyg.graph_attention(edges, x, att[0], att[1]), by_edges(edges, x, att[0], att[1]), (x, att))
+
+
+def test_features_with_gaps():
+    wide, att = random(NODES, 2, HEADS, FEATURES), vectors()
+    edges, x = edges_of(NODES, NODES), wide[:, 1]
+    same(pyg.graph_attention(edges, x, *att), by_edges(edges, x, *att), (wide, *att))
+
+
+def test_a_step_that_a_graph_replays(device):
+    if device == "cpu":
+        pytest.skip("graphs are of a GPU")
+    pattern = gt.Pattern.from_edge_index(edges_of(NODES, NODES), (NODES, NODES))
+    inputs = random(NODES, HEADS, FEATURES, dtype=torch.float32), *vectors(torch.float32)
+
+    def step():
+        o = pyg.graph_attention(pattern, *inputs)
+        return o.detach(), *torch.autograd.grad(o.square().sum(), inputs)
+
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        step()
+    torch.cuda.current_stream().wait_stream(side)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        found = step()
+    for factor in (2.0, 0.5):
+        with torch.no_grad():
+            for t in inputs:
+                t.mul_(factor)
+        graph.replay()
+        torch.cuda.synchronize()
+        for one, two in zip(found, step(), strict=True):
+            torch.testing.assert_close(one, two)
+
+
 # What the compiler itself does for the gradient of diag_embed.
 @pytest.mark.filterwarnings("ignore:.*torch._prims_common.check:FutureWarning")
 def test_compiled_in_one_graph():
@@ -118,7 +181,7 @@ def test_compiled_in_one_graph():
     ("change", "error", "text"),
     [
         (dict(x=lambda: random(NODES, FEATURES)), ValueError, "x: expected nodes x heads x features"),
-        (dict(x=lambda: random(NODES + 1, HEADS, FEATURES)), ValueError, "q: expected 12 in dimension 0"),
+        (dict(x=lambda: random(NODES + 1, HEADS, FEATURES)), ValueError, "x: expected 12 in dimension 0"),
         (dict(att_src=lambda: random(HEADS, 4)), ValueError, "att_src: expected 3 x 5"),
         (dict(att_dst=lambda: random(2, FEATURES)), ValueError, "att_dst: expected 3 x 5"),
         (dict(att_dst=lambda: random(HEADS, FEATURES, dtype=torch.float32)), TypeError, "give all in one type"),

@@ -14,7 +14,7 @@ from ._layouts import expect_tensor
 from ._pattern import Pattern
 
 # Columns of a head that the fused product holds.
-_WIDEST = 256
+WIDEST = 256
 
 
 def softmax(pattern: Pattern, values: Tensor) -> Tensor:
@@ -116,7 +116,7 @@ def attention(
     if q.shape[-1] == 0:
         raise ValueError("q: expected a column at least, found none")
     has_heads = q.ndim == 2 or q.shape[1] > 0
-    if has_heads and max(q.shape[-1], v.shape[-1]) <= _WIDEST:
+    if has_heads and max(q.shape[-1], v.shape[-1]) <= WIDEST:
         o: Tensor = calls.attention(pattern._handle, pattern.nnz, q, k, v, bias, scale, negative_slope)[0]
         return o
     return _composed(pattern, q, k, v, scale, bias, negative_slope)

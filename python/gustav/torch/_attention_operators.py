@@ -100,7 +100,19 @@ def _attention(
     scale: float | None,
     negative_slope: float | None,
 ) -> tuple[Tensor, Tensor]:
-    pattern = of_handle(handle)
+    return product_of(of_handle(handle), q, k, v, bias, scale, negative_slope)
+
+
+def product_of(
+    pattern: Pattern,
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    bias: Tensor | None,
+    scale: float | None,
+    negative_slope: float | None,
+) -> tuple[Tensor, Tensor]:
+    """O and the logarithms, without gradients."""
     o, lse = _results(q, v)
     matrices = rows(q), rows(k), rows(v), new_rows(o), to_dlpack(flat(lse))
     _plan(pattern, q, v).execute_into(*matrices, scale, negative_slope, of_nonzeros(bias), pattern.place())
@@ -130,10 +142,14 @@ def _results(q: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
 def _attention_context(ctx: Any, inputs: Any, output: Any) -> None:
     ctx.handle, ctx.nnz, q, k, v, bias, *ctx.scores = inputs
     ctx.kept = kept(ctx.handle)
+    # Of the logarithms nobody takes gradients: zeros for them would be made in vain.
+    ctx.set_materialize_grads(False)
     ctx.save_for_backward(q, k, v, bias, *output)
 
 
-def _attention_backward(ctx: Any, g: Tensor, _: Any) -> Any:
+def _attention_backward(ctx: Any, g: Tensor | None, _: Any) -> Any:
+    if g is None:
+        return (None,) * 8
     q, k, v, bias, o, lse = ctx.saved_tensors
     with_bias = bool(ctx.needs_input_grad[5])
     of_q, of_k, of_v, of_bias = calls.attention_gradients(
@@ -156,7 +172,6 @@ def _attention_gradients(
     negative_slope: float | None,
     with_bias: bool,
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    pattern = of_handle(handle)
     results = _gradients(q, k, v, bias, with_bias)
     of_bias = results[3]
     heads = q.shape[1] if q.ndim == 3 else 1
@@ -164,20 +179,45 @@ def _attention_gradients(
     by_head = with_bias and bias is not None and bias.ndim == 1 and heads > 1 and bias.itemsize == 2
     if by_head:
         of_bias = q.new_empty((heads, nnz)).T
-    _plan(pattern, q, v).gradients_into(
-        *(rows(t) for t in (q, k, v, o)),
-        exported(flat(lse)),
-        rows(g),
-        *(new_rows(t) for t in results[:3]),
+    gradients_of(
+        of_handle(handle),
+        (q, k, v),
+        bias,
+        (o, lse, g),
+        results[:3],
+        of_bias if with_bias else None,
         scale,
         negative_slope,
-        of_nonzeros(bias),
-        of_nonzeros(of_bias) if with_bias else None,
-        pattern.place(),
     )
     if by_head:
         results[3].copy_(of_bias.sum(1))
     return results
+
+
+def gradients_of(
+    pattern: Pattern,
+    inputs: tuple[Tensor, Tensor, Tensor],
+    bias: Tensor | None,
+    saved: tuple[Tensor, Tensor, Tensor],
+    results: tuple[Tensor, ...],
+    of_bias: Tensor | None,
+    scale: float | None,
+    negative_slope: float | None,
+) -> None:
+    """Writes the gradients of q, k and v to `results`, given o, the logarithms and the gradient of o."""
+    q, _, v = inputs
+    o, lse, g = saved
+    _plan(pattern, q, v).gradients_into(
+        *(rows(t) for t in (*inputs, o)),
+        exported(flat(lse)),
+        rows(g),
+        *(new_rows(t) for t in results),
+        scale,
+        negative_slope,
+        of_nonzeros(bias),
+        of_nonzeros(of_bias),
+        pattern.place(),
+    )
 
 
 def _attention_gradients_fake(

@@ -12,7 +12,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from . import _attention_operators, _calls, _spgemm
+from . import _attention_operators, _calls, _graph_attention, _spgemm
 from ._calls import calls
 from ._pattern import kept, of_handle
 
@@ -31,7 +31,7 @@ _library.define(
     "spmm_extremum(SymInt handle, SymInt rows, SymInt nnz, Tensor? values, Tensor x, bool transpose, "
     "str reduce) -> (Tensor, Tensor)"
 )
-for _schema in _attention_operators.SCHEMAS:
+for _schema in (*_attention_operators.SCHEMAS, *_graph_attention.SCHEMAS):
     _library.define(_schema)
 _library.define("inner_indices(SymInt handle, SymInt nnz, Tensor like, bool transpose) -> Tensor")
 _library.define("inverse_lengths(SymInt handle, SymInt rows, Tensor like, bool transpose) -> Tensor")
@@ -274,6 +274,7 @@ for _name, _kernel, _fake, _context, _backward in (
         _constant_backward,
     ),
     *_attention_operators.OPERATORS,
+    *_graph_attention.OPERATORS,
 ):
     for _key in ("CPU", "CUDA"):
         _library.impl(_name, _kernel, _key)

@@ -15,10 +15,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ._attention import attention
-from ._functions import _expect, _one_type
+from ._attention import WIDEST, attention
+from ._functions import _expect, _expect_on, _one_type
 from ._functions import spmm as _spmm
+from ._graph_attention import operands
 from ._layouts import expect_tensor
+from ._operators import calls
 from ._pattern import Pattern
 
 
@@ -143,7 +145,7 @@ def graph_attention(
     Notes
     -----
     Scores are made by one dense product, and the rest is :func:`gustav.torch.attention`: nothing of the size of the
-    edges is stored.
+    edges is stored. Gradients of gradients, and heads of more than 256 features, take its functions one by one.
 
     Examples
     --------
@@ -174,24 +176,16 @@ def graph_attention(
         expect_tensor("src", src)
         sizes = (of_targets.shape[0], of_sources.shape[0])
         pattern = _pattern(src, sizes if src.layout == torch.strided else None)
-    # A score is the inner product of (⟨att_dst, xᵢ⟩, 1) and (1, ⟨att_src, xⱼ⟩), with zeros up to 16 bytes.
-    width = max(2, 16 // of_sources.element_size())
-    vectors = torch.stack((att_dst.reshape(heads, features), att_src.reshape(heads, features)), -1)
-    units = torch.eye(2, width, dtype=vectors.dtype, device=vectors.device)
-    # heads × features × side × heads × width, zero where the heads are different ones.
-    maps = torch.diag_embed((vectors.unsqueeze(-1) * units).permute(1, 2, 3, 0), dim1=0, dim2=3)
-    maps = maps.reshape(heads * features, 2 * heads * width)
-    ones = units.flip(0).unsqueeze(1).expand(2, heads, width).reshape(-1)
-    if of_sources is of_targets:
-        q, k = torch.addmm(ones, of_sources.flatten(1), maps).view(-1, 2, heads, width).unbind(1)
-    else:
-        half = heads * width
-        q, k = (
-            torch.addmm(one, t.flatten(1), of_side).view(-1, heads, width)
-            for one, t, of_side in zip(
-                ones.split(half), (of_targets, of_sources), maps.split(half, 1), strict=True
-            )
-        )
+    _expect_on(pattern, "x", of_sources)
+    att_src, att_dst = att_src.reshape(heads, features), att_dst.reshape(heads, features)
+    if of_sources is of_targets and features <= WIDEST:
+        _expect("x", of_sources, pattern.shape[0], 0)
+        _expect("x", of_sources, pattern.shape[1], 0)
+        o: Tensor = calls.graph_attention(
+            pattern._handle, pattern.nnz, of_sources, att_src, att_dst, float(negative_slope)
+        )[0]
+        return o
+    q, k = operands(of_sources, of_targets, att_src, att_dst)
     return attention(pattern, q, k, of_sources, scale=1.0, negative_slope=negative_slope)
 
 
