@@ -125,7 +125,7 @@ def test_gradients_of_the_third_order():
             torch.autograd.grad(t.square().sum(), x, create_graph=True)[0] for t in (found, expected)
         )
         # Sums of both signs, whose error is beside the largest.
-        torch.testing.assert_close(found, expected, rtol=0.0, atol=1e-10 * float(expected.abs().max()))
+        torch.testing.assert_close(found, expected, rtol=0.0, atol=1e-10 * float(expected.detach().abs().max()))
 
 
 def test_heads_of_any_width():

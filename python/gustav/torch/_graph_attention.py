@@ -130,11 +130,10 @@ def _gradients(
     g: Tensor,
 ) -> tuple[Tensor, Tensor, Tensor]:
     q, k = _sides(x, qk)
-    of_qk = torch.empty_like(qk)
     of_x = x.new_empty(x.shape)
-    results = (*_sides(x, of_qk), of_x)
-    gradients_of(of_handle(handle), (q, k, x), None, (o, lse, g), results, None, 1.0, negative_slope)
-    flat = x.flatten(1)
+    of_q, of_k = x.new_empty((2, *q.shape)).unbind()
+    gradients_of(of_handle(handle), (q, k, x), None, (o, lse, g), (of_q, of_k, of_x), None, 1.0, negative_slope)
+    of_qk, flat = torch.cat((of_q.flatten(1), of_k.flatten(1)), 1), x.flatten(1)
     of_x.view(flat.shape).addmm_(of_qk, _maps(x, att_src, att_dst).T)
     of_maps = (flat.T @ of_qk).view(*x.shape[1:], 2, x.shape[1], -1)
     of_dst, of_src = (part.T.contiguous() for part in _of_vectors(of_maps))
