@@ -290,7 +290,7 @@ def _attention_gradients_backward(
         of_s = of_s + heads_first(h_bias)
     leak: Tensor | float = 1.0
     if ctx.negative_slope is not None:
-        leak = torch.where(scores > 0, 1.0, ctx.negative_slope).to(scores.dtype)
+        leak = torch.full_like(scores, ctx.negative_slope).masked_fill(scores > 0, 1.0)
         scores = leak * scores
     w, p = calls.softmax(ctx.handle, scores), sampled(g, v)
     s = leak * calls.softmax_gradient(ctx.handle, w, p)

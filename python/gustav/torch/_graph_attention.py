@@ -18,9 +18,9 @@ from ._pattern import Pattern, kept, of_handle
 
 SCHEMAS = (
     "graph_attention(SymInt handle, SymInt nnz, Tensor x, Tensor att_src, Tensor att_dst, float negative_slope) "
-    "-> (Tensor, Tensor, Tensor)",
+    "-> (Tensor, Tensor, Tensor, Tensor)",
     "graph_attention_gradients(SymInt handle, SymInt nnz, Tensor x, Tensor att_src, Tensor att_dst, "
-    "float negative_slope, Tensor o, Tensor lse, Tensor qk, Tensor g) -> (Tensor, Tensor, Tensor)",
+    "float negative_slope, Tensor o, Tensor lse, Tensor qk, Tensor maps, Tensor g) -> (Tensor, Tensor, Tensor)",
 )
 
 
@@ -45,58 +45,55 @@ def operands(of_sources: Tensor, of_targets: Tensor, att_src: Tensor, att_dst: T
     )
 
 
-# x rows × heads × features, the vectors heads × features; o like x, and Q and K, rows × side × heads × width, as one
-# matrix.
+# x rows × heads × features, the vectors heads × features; o like x, and Q beside K, rows × (2 · heads · width). The host
+# takes longer for calls of PyTorch than a GPU for most kernels here, so there are as few as can be.
 
 
-def _maps(x: Tensor, att_src: Tensor, att_dst: Tensor) -> Tensor:
-    """The matrix whose product with the features of all heads has ⟨att_dst, x⟩ in Q and ⟨att_src, x⟩ in K."""
+def _constants(pattern: Pattern, x: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+    """What is added to the product: a one in Q's second column and in K's first; and where the matrix has the vectors,
+    heads × features: that of targets in Q's first column, that of sources in K's second."""
     _, heads, features = x.shape
-    maps = x.new_zeros((heads, features, 2, heads, width_of(x)))
-    for to, vector in zip(_of_vectors(maps), (att_dst, att_src), strict=True):
-        to.copy_(vector.T)
-    return maps.view(heads * features, -1)
+    width = width_of(x)
 
-
-def _of_vectors(maps: Tensor) -> tuple[Tensor, Tensor]:
-    """Where the two vectors are in the matrix, features × heads: in Q's first column and in K's second."""
-    of_q, of_k = (maps[:, :, side, :, side] for side in (0, 1))
-    return of_q.diagonal(0, 0, 2), of_k.diagonal(0, 0, 2)
-
-
-def _ones(pattern: Pattern, x: Tensor) -> Tensor:
-    """What is added to the product: a one in Q's second column and in K's first."""
-    heads, width = x.shape[1], width_of(x)
-
-    def make() -> Tensor:
+    def make() -> tuple[Tensor, Tensor, Tensor]:
+        side, head, feature = torch.meshgrid(
+            *(torch.arange(n, device=x.device) for n in (2, heads, features)), indexing="ij"
+        )
+        row, column = head * features + feature, (side * heads + head) * width + side
         units = torch.eye(2, width, dtype=x.dtype, device=x.device).flip(0)
-        return units.unsqueeze(1).expand(2, heads, width).reshape(-1)
+        of_dst, of_src = row * 2 * heads * width + column
+        return units.unsqueeze(1).expand(2, heads, width).reshape(-1), of_dst, of_src
 
-    ones: Tensor = pattern.keep(("graph attention", heads, x.dtype), make)
-    return ones
+    constants: tuple[Tensor, Tensor, Tensor] = pattern.keep(("graph attention", heads, features, x.dtype), make)
+    return constants
 
 
-def _sides(x: Tensor, qk: Tensor) -> tuple[Tensor, ...]:
-    return qk.view(-1, 2, x.shape[1], width_of(x)).unbind(1)
+def _sides(qk: Tensor, heads: int) -> tuple[Tensor, Tensor]:
+    rows, both = qk.shape
+    shape = rows, heads, both // heads // 2
+    return qk[:, : both // 2].view(shape), qk[:, both // 2 :].view(shape)
 
 
 def _graph_attention(
     handle: int, nnz: int, x: Tensor, att_src: Tensor, att_dst: Tensor, negative_slope: float
-) -> tuple[Tensor, Tensor, Tensor]:
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     pattern = of_handle(handle)
-    qk = torch.addmm(_ones(pattern, x), x.flatten(1), _maps(x, att_src, att_dst))
-    q, k = _sides(x, qk)
-    o, lse = product_of(pattern, q, k, x, None, 1.0, negative_slope)
-    return o, lse, qk
+    _, heads, features = x.shape
+    ones, of_dst, of_src = _constants(pattern, x)
+    maps = x.new_zeros((heads * features, len(ones))).put_(of_dst, att_dst).put_(of_src, att_src)
+    qk = torch.addmm(ones, x.flatten(1), maps)
+    o, lse = product_of(pattern, *_sides(qk, heads), x, None, 1.0, negative_slope)
+    return o, lse, qk, maps
 
 
 def _graph_attention_fake(
     handle: int, nnz: int, x: Tensor, att_src: Tensor, att_dst: Tensor, negative_slope: float
-) -> tuple[Tensor, Tensor, Tensor]:
-    rows, heads, _ = x.shape
+) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+    rows, heads, features = x.shape
     sums = torch.float64 if x.dtype == torch.float64 else torch.float32
-    qk = x.new_empty((rows, 2 * heads * width_of(x)))
-    return x.new_empty(x.shape), x.new_empty((heads, rows), dtype=sums), qk
+    both = 2 * heads * width_of(x)
+    maps = x.new_empty((heads * features, both))
+    return x.new_empty(x.shape), x.new_empty((heads, rows), dtype=sums), x.new_empty((rows, both)), maps
 
 
 def _graph_attention_context(ctx: Any, inputs: Any, output: Any) -> None:
@@ -127,17 +124,18 @@ def _gradients(
     o: Tensor,
     lse: Tensor,
     qk: Tensor,
+    maps: Tensor,
     g: Tensor,
 ) -> tuple[Tensor, Tensor, Tensor]:
-    q, k = _sides(x, qk)
-    of_x = x.new_empty(x.shape)
+    pattern, heads = of_handle(handle), x.shape[1]
+    of_x, (q, k) = x.new_empty(x.shape), _sides(qk, heads)
     of_q, of_k = x.new_empty((2, *q.shape)).unbind()
-    gradients_of(of_handle(handle), (q, k, x), None, (o, lse, g), (of_q, of_k, of_x), None, 1.0, negative_slope)
-    of_qk, flat = torch.cat((of_q.flatten(1), of_k.flatten(1)), 1), x.flatten(1)
-    of_x.view(flat.shape).addmm_(of_qk, _maps(x, att_src, att_dst).T)
-    of_maps = (flat.T @ of_qk).view(*x.shape[1:], 2, x.shape[1], -1)
-    of_dst, of_src = (part.T.contiguous() for part in _of_vectors(of_maps))
-    return of_x, of_src, of_dst
+    gradients_of(pattern, (q, k, x), None, (o, lse, g), (of_q, of_k, of_x), None, 1.0, negative_slope)
+    of_qk = torch.cat((of_q.flatten(1), of_k.flatten(1)), 1)
+    of_x.flatten(1).addmm_(of_qk, maps.T)
+    _, of_dst, of_src = _constants(pattern, x)
+    of_maps = x.flatten(1).T @ of_qk
+    return of_x, of_maps.take(of_src), of_maps.take(of_dst)
 
 
 def _gradients_fake(
@@ -150,13 +148,14 @@ def _gradients_fake(
     o: Tensor,
     lse: Tensor,
     qk: Tensor,
+    maps: Tensor,
     g: Tensor,
 ) -> tuple[Tensor, Tensor, Tensor]:
     return x.new_empty(x.shape), x.new_empty(att_src.shape), x.new_empty(att_dst.shape)
 
 
 def _gradients_context(ctx: Any, inputs: Any, output: Any) -> None:
-    ctx.handle, ctx.nnz, x, att_src, att_dst, ctx.negative_slope, _, _, _, g = inputs
+    ctx.handle, ctx.nnz, x, att_src, att_dst, ctx.negative_slope, *_, g = inputs
     ctx.kept = kept(ctx.handle)
     ctx.save_for_backward(x, att_src, att_dst, g)
 
@@ -174,7 +173,7 @@ def _gradients_backward(ctx: Any, *h: Tensor) -> Any:
         inputs = (x, att_src, att_dst)
         gradients = torch.autograd.grad(o, inputs, g, create_graph=True)
         of_x, of_src, of_dst, of_g = torch.autograd.grad(gradients, (*inputs, g), h, create_graph=again)
-    return None, None, of_x, of_src, of_dst, None, None, None, None, of_g
+    return None, None, of_x, of_src, of_dst, None, None, None, None, None, of_g
 
 
 #: Name, kernel, shapes, what is saved, and gradients.
