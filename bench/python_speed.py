@@ -114,6 +114,7 @@ def pairs(seconds, threads, write):
     try:
         import gustav.torch as gt
         import torch
+        from gustav.torch.pyg import graph_attention
     except ImportError:
         return
     torch.set_num_threads(threads)
@@ -150,6 +151,24 @@ def pairs(seconds, threads, write):
         o = torch.nn.functional.scaled_dot_product_attention(*(t.transpose(0, 1) for t in (q, k, v)), attn_mask=mask)
         return (o.transpose(0, 1),)
 
+    heads = plain.view(n, 4, -1).clone().requires_grad_()
+    vectors = [torch.randn(4, width // 4, generator=generator).requires_grad_() for _ in range(2)]
+
+    def attended():
+        y = graph_attention(pattern, heads, *vectors)
+        return torch.autograd.grad(y.square().sum(), (heads, *vectors))
+
+    def attended_by_edges():
+        source, target = edge_index
+        scores = (heads * vectors[0]).sum(-1)[source] + (heads * vectors[1]).sum(-1)[target]
+        scores = torch.nn.functional.leaky_relu(scores, 0.2)
+        most = torch.full((n, 4), -torch.inf)
+        most = most.scatter_reduce(0, target[:, None].expand_as(scores), scores.detach(), "amax")
+        weights = (scores - most[target]).exp()
+        weights = weights / torch.zeros(n, 4).index_add(0, target, weights)[target]
+        y = torch.zeros_like(heads).index_add(0, target, weights[..., None] * heads[source])
+        return torch.autograd.grad(y.square().sum(), (heads, *vectors))
+
     small = uniform(20_000, 10, np.random.default_rng(1))
     cases = {
         "float16": (
@@ -179,6 +198,7 @@ def pairs(seconds, threads, write):
             lambda: (torch.sparse.mm(csr, plain, "amax"),),
         ),
         "attention": (lambda: (gt.attention(few, q, k, v),), "scaled_dot_product_attention, dense mask", masked),
+        "graph attention": (attended, "gather, softmax over edges and index_add", attended_by_edges),
         "sparse times sparse": (
             lambda: (gustav.spgemm(small, small, sorted=False).sum(axis=1),),
             "scipy",
@@ -189,7 +209,10 @@ def pairs(seconds, threads, write):
         close = 3e-2 if name in ("float16", "bfloat16") else 1e-3
         try:
             for one, two in zip(ours(), theirs(), strict=True):
-                torch.testing.assert_close(torch.as_tensor(one), torch.as_tensor(two), rtol=close, atol=close)
+                one, two = torch.as_tensor(one), torch.as_tensor(two)
+                # Gradients of vectors are sums over all edges, of both signs.
+                size = max(1.0, float(two.detach().abs().max())) if name == "graph attention" else 1.0
+                torch.testing.assert_close(one, two, rtol=close, atol=close * size)
         except (RuntimeError, NotImplementedError) as e:  # A failure of a peer is a result.
             write(part="pairs", name=name, peer=peer, message=" ".join(str(e).split())[:300])
             continue

@@ -3,6 +3,7 @@
 import pytest
 import torch
 from torch.autograd import gradcheck, gradgradcheck
+from torch.utils._python_dispatch import TorchDispatchMode
 
 import gustav.torch as gt
 
@@ -33,3 +34,16 @@ def random(*shape, dtype=F64):
 
 def checked(f, *inputs):
     return gradcheck(f, inputs) and gradgradcheck(f, inputs)
+
+
+class Seen(TorchDispatchMode):
+    """The operators of the package that are called within it."""
+
+    def __init__(self):
+        super().__init__()
+        self.names = set()
+
+    def __torch_dispatch__(self, function, types, arguments=(), options=None):
+        if function.namespace == "gustav":
+            self.names.add(function._opname)
+        return function(*arguments, **(options or {}))

@@ -5,25 +5,11 @@ import sys
 
 import pytest
 import torch
-from tensors import DEVICES, made, random
-from torch.utils._python_dispatch import TorchDispatchMode
+from tensors import DEVICES, Seen, made, random
 
 import gustav.torch as gt
 from gustav.torch import _calls
 from gustav.torch.pyg import graph_attention
-
-
-class Seen(TorchDispatchMode):
-    """The operators of the package that are called within it."""
-
-    def __init__(self):
-        super().__init__()
-        self.names = set()
-
-    def __torch_dispatch__(self, function, types, arguments=(), options=None):
-        if function.namespace == "gustav":
-            self.names.add(function._opname)
-        return function(*arguments, **(options or {}))
 
 
 @pytest.fixture(autouse=True, params=DEVICES)

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from tensors import DEVICES, F64, random
+from tensors import DEVICES, F64, Seen, random
 from torch.autograd import gradcheck, gradgradcheck
 from torch.library import opcheck
 from torch.nn.functional import leaky_relu
@@ -104,10 +104,60 @@ def test_16_bits(dtype, device):
     found = pyg.graph_attention(edges, *(t.to(dtype) for t in (x, *att)))
     assert found.dtype == dtype
     torch.testing.assert_close(found.to(F64), expected, rtol=0.06, atol=0.06)
-    with torch.autocast(device, dtype=dtype):
+    with torch.autocast(device, dtype=dtype), Seen() as seen:
         found = pyg.graph_attention(edges, *(t.float() for t in (x, *att)))
+    assert "graph_attention" in seen.names
     assert found.dtype == dtype
     torch.testing.assert_close(found.to(F64), expected, rtol=0.06, atol=0.06)
+
+
+def test_heads_do_not_meet():
+    """A NaN or an infinity of one head stays there, forward and backward."""
+    edges, att = edges_of(NODES, NODES), vectors()
+    for special in (torch.inf, torch.nan):
+        x = random(NODES, HEADS, FEATURES).detach()
+        x[3, 1, 2] = special
+        x.requires_grad_()
+        found, expected = (of(edges, x, *att) for of in (pyg.graph_attention, by_edges))
+        assert torch.equal(found.isnan().any(-1)[:, ::2], expected.isnan().any(-1)[:, ::2])
+        assert not found[:, ::2].isnan().any()
+        (of_x,) = torch.autograd.grad(found.sum(), x)
+        assert not of_x[:, ::2].isnan().any()
+
+
+def test_deterministic_algorithms(device):
+    edges, x, att = edges_of(NODES, NODES), random(NODES, HEADS, FEATURES), vectors()
+    expected = pyg.graph_attention(edges, x, *att).detach()
+    torch.use_deterministic_algorithms(True, warn_only=device == "cuda")
+    try:
+        found = pyg.graph_attention(edges, x, *att)
+        torch.autograd.grad(found.sum(), (x, *att))
+    finally:
+        torch.use_deterministic_algorithms(False)
+    torch.testing.assert_close(found.detach(), expected)
+
+
+def test_autocast_that_begins_after_the_forward_pass(device):
+    edges, x, att = edges_of(NODES, NODES), random(NODES, HEADS, FEATURES, dtype=torch.float32), vectors(torch.float32)
+    y = pyg.graph_attention(edges, x, *att).square().sum()
+    expected = torch.autograd.grad(y, (x, *att), create_graph=True)
+    with torch.autocast(device, dtype=torch.bfloat16):
+        found = torch.autograd.grad(y, (x, *att), create_graph=True)
+        torch.autograd.grad(found[0].sum(), x, retain_graph=True)
+    for one, two in zip(found, expected, strict=True):
+        torch.testing.assert_close(one, two)
+
+
+def test_nothing_to_attend_to_or_with():
+    edges, att = edges_of(NODES, NODES), vectors()
+    for heads, features in ((0, FEATURES), (0, 300), (HEADS, 0)):
+        x = random(NODES, heads, features)
+        y = pyg.graph_attention(edges, x, random(heads, features), random(heads, features))
+        assert y.shape == x.shape and y.requires_grad
+    none = edges[:, :0]
+    x = random(NODES, HEADS, FEATURES)
+    y = pyg.graph_attention(none, x, *att)
+    assert not y.any() and not torch.autograd.grad(y.sum(), x)[0].any()
 
 
 # What opcheck itself does.
@@ -193,8 +243,12 @@ def test_compiled_in_one_graph():
         (
             dict(x=lambda: (random(NODES, HEADS, FEATURES), random(NODES, 2, FEATURES))),
             ValueError,
-            "x of the targets: expected 3 in dimension -2",
+            "x of the targets: expected nodes x 3 x 5",
         ),
+        (dict(x=lambda: [random(NODES, HEADS, FEATURES)] * 3), ValueError, "sources and of targets, found 3"),
+        (dict(x=lambda: random(NODES, HEADS, FEATURES).detach().long()), TypeError, "give all in one type"),
+        (dict(negative_slope=lambda: "0.2"), TypeError, "negative_slope: expected a number"),
+        (dict(negative_slope=lambda: random(1)), NotImplementedError, "negative_slope: gradients"),
         (dict(src=lambda: [[0], [1]]), TypeError, "src: expected a tensor"),
     ],
 )

@@ -85,7 +85,8 @@ pub struct ScoreOptions<A> {
     /// The factor of inner products, else 1/√d for Q and K of d columns.
     pub scale: Option<A>,
     /// The negative slope of a leaky ReLU, as graph attention networks have it (Veličković et al.,
-    /// 2018), else 1. It is the derivative at zero as well. A slope of zero makes −∞ NaN.
+    /// 2018), else 1. It is the derivative at zero as well. A slope of zero makes −∞ NaN, a negative
+    /// one +∞.
     pub negative_slope: Option<A>,
 }
 

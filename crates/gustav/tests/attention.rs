@@ -11,6 +11,7 @@ use gustav_testkit::battery::values::values;
 
 const ROWS: usize = 23;
 const COLUMNS: usize = 17;
+const SLOPE: f64 = 0.2;
 const HEADS: usize = 2;
 const WIDTH: usize = 5;
 const VALUE_WIDTH: usize = 3;
@@ -55,7 +56,8 @@ impl Operands {
         let mut plan: AttentionPlan<'_, f64> = request.plan(device).expect("a plan");
         assert!(plan.explain().to_string().contains("attention"));
         let (mut o, mut lse) = (zeros(ROWS, HEADS * VALUE_WIDTH), vec![0.0; HEADS * ROWS]);
-        let call = AttentionCall::new().scale(0.5).bias(&self.bias, HeadValues::NonzeroMajor);
+        let call = AttentionCall::new().scale(0.5).negative_slope(SLOPE);
+        let call = call.bias(&self.bias, HeadValues::NonzeroMajor);
         plan.execute(&self.q, &self.k, &self.v, &mut o, call.lse(&mut lse)).expect("a product");
         (o, lse)
     }
@@ -70,8 +72,8 @@ impl Operands {
         let mut of_k = zeros(HEADS * COLUMNS, WIDTH);
         let mut of_v = zeros(HEADS * COLUMNS, VALUE_WIDTH);
         let mut of_bias = vec![f64::NAN; self.bias.len()];
-        let call =
-            AttentionGradientsCall::new().scale(0.5).bias(&self.bias, HeadValues::NonzeroMajor);
+        let call = AttentionGradientsCall::new().scale(0.5).negative_slope(SLOPE);
+        let call = call.bias(&self.bias, HeadValues::NonzeroMajor);
         let call = call.of_bias(&mut of_bias, HeadValues::NonzeroMajor);
         let inputs = AttentionInputs::new(&self.q, &self.k, &self.v, &o, &lse, of_o);
         let results = AttentionGradients::new(&mut of_q, &mut of_k, &mut of_v);
@@ -91,7 +93,8 @@ impl Operands {
                             * self.k.get(head * COLUMNS + *j as usize, c)
                     };
                     let bias = self.bias[(first + p) * HEADS + head];
-                    (0.5 * (0..WIDTH).map(dot).sum::<f64>() + bias).exp()
+                    let score = 0.5 * (0..WIDTH).map(dot).sum::<f64>() + bias;
+                    (if score > 0.0 { score } else { SLOPE * score }).exp()
                 };
                 let weights: Vec<_> = row.iter().enumerate().map(score).collect();
                 let total: f64 = weights.iter().sum();
@@ -202,7 +205,8 @@ fn a_gpu_computes_what_the_cpu_does() {
     let mut result = gpu.zeros(ROWS, HEADS * VALUE_WIDTH, Layout::RowMajor).expect("memory");
     let request = on.attention(WIDTH).heads(HEADS).value_columns(VALUE_WIDTH);
     let mut plan: AttentionPlan<'_, f64> = request.plan(&gpu).expect("a plan");
-    plan.execute(&q, &k, &v, &mut result, AttentionCall::new().scale(0.5)).expect("a product");
+    let call = AttentionCall::new().scale(0.5).negative_slope(SLOPE);
+    plan.execute(&q, &k, &v, &mut result, call).expect("a product");
     let without_bias = Operands { bias: vec![0.0; o.bias.len()], ..o };
     pairs(result.download().expect("values").data(), without_bias.forward(&cpu).0.data(), "O");
     // Both kinds of memory.

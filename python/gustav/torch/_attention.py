@@ -9,7 +9,7 @@ from torch import Tensor
 
 from ._attention_operators import heads_first
 from ._calls import calls
-from ._functions import _expect, _expect_on, _one_type, sddmm, spmm
+from ._functions import _expect, _expect_on, _one_type, number, sddmm, spmm
 from ._layouts import expect_tensor
 from ._pattern import Pattern
 
@@ -57,7 +57,7 @@ def attention(
     *,
     negative_slope: float | None = None,
 ) -> Tensor:
-    """``softmax(scale * q @ k.T + bias) @ v`` over the nonzeros of a pattern, with gradients.
+    """``softmax(leaky_relu(scale * q @ k.T + bias)) @ v`` over the nonzeros of a pattern, with gradients.
 
     Parameters
     ----------
@@ -70,13 +70,14 @@ def attention(
     bias : tensor, nnz or nnz × heads, optional
         Added to the scores, with gradients; one of each head or of all.
     negative_slope : float, optional
-        Of a leaky ReLU that the scores pass before the softmax, as in graph attention networks;
+        Of the leaky ReLU, without which scores go to the softmax as they are. Graph attention networks have one;
         :func:`gustav.torch.pyg.graph_attention` is their layer.
 
     Returns
     -------
     tensor, m × e or m × heads × e
-        Rows without nonzeros, or with scores of −∞ alone, are zero.
+        Rows without nonzeros, or with scores of −∞ alone, are zero. A slope that is not positive makes scores of −∞
+        NaN or +∞, and with them the row NaN.
 
     Notes
     -----
@@ -100,6 +101,7 @@ def attention(
     >>> gt.attention(P, *qkv.unbind(1), bias=torch.zeros(3, 4)).shape
     torch.Size([2, 4, 8])
     """
+    scale, negative_slope = number("scale", scale), number("negative_slope", negative_slope)
     _expect_heads(q, k, v)
     _expect_on(pattern, "q", q)
     if bias is None:

@@ -135,8 +135,13 @@ def _attention_fake(
 def _results(q: Tensor, v: Tensor) -> tuple[Tensor, Tensor]:
     """Tensors for O and the logarithms."""
     heads = q.shape[1] if q.ndim == 3 else 1
-    sums = torch.float64 if q.dtype == torch.float64 else torch.float32
-    return q.new_empty((*q.shape[:-1], v.shape[-1])), q.new_empty((heads, q.shape[0]), dtype=sums)
+    lse = q.new_empty((heads, q.shape[0]), dtype=type_of_sums(q.dtype))
+    return q.new_empty((*q.shape[:-1], v.shape[-1])), lse
+
+
+def type_of_sums(dtype: torch.dtype) -> torch.dtype:
+    """The type of the logarithms, in which operands of a type are summed."""
+    return torch.float64 if dtype == torch.float64 else torch.float32
 
 
 def _attention_context(ctx: Any, inputs: Any, output: Any) -> None:

@@ -197,6 +197,17 @@ def spgemm(
     return product, values
 
 
+def number(name: str, value: float | None) -> float | None:
+    """A number that has no gradient, as a float."""
+    if value is None:
+        return None
+    if isinstance(value, Tensor) and value.requires_grad:
+        raise NotImplementedError(f"{name}: gradients with respect to it are not implemented; nearest that works: float")
+    if isinstance(value, str):
+        raise TypeError(f"{name}: expected a number, found a str")
+    return float(value)
+
+
 def _cast(*tensors: Tensor) -> tuple[Tensor, ...]:
     """Floating-point tensors in the type of autocast, where it is on; float64 stays, as in PyTorch's products."""
     device = tensors[0].device.type

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from ._attention import WIDEST, attention
-from ._functions import _expect, _expect_on, _one_type
+from ._functions import _expect, _expect_on, _one_type, number
 from ._functions import spmm as _spmm
 from ._graph_attention import operands
 from ._layouts import expect_tensor
@@ -115,7 +115,7 @@ def spmm(
 
 def graph_attention(
     src: Tensor | Pattern,
-    x: Tensor | tuple[Tensor, Tensor],
+    x: Tensor | tuple[Tensor, Tensor] | list[Tensor],
     att_src: Tensor,
     att_dst: Tensor,
     negative_slope: float = 0.2,
@@ -124,7 +124,8 @@ def graph_attention(
 
     Node i gathers Σⱼ wᵢⱼ·xⱼ from its neighbours j, with the softmax over them
     wᵢⱼ ∝ exp(leaky_relu(⟨att_src, xⱼ⟩ + ⟨att_dst, xᵢ⟩)). It is what ``torch_geometric.nn.GATConv`` computes of the
-    features that its ``lin`` makes, without dropout; a loop at each node is one of the edges.
+    features that its ``lin`` makes, but for dropout, its bias, and the loop that it adds at each node
+    (``torch_geometric.utils.add_self_loops``); its heads are concatenated by ``flatten(1)``.
 
     Parameters
     ----------
@@ -135,7 +136,7 @@ def graph_attention(
     att_src, att_dst : tensor, heads × features or 1 × heads × features
         The vectors that make the scores, of sources and of targets.
     negative_slope : float
-        Of the leaky ReLU.
+        Of the leaky ReLU. It has no gradient.
 
     Returns
     -------
@@ -144,8 +145,8 @@ def graph_attention(
 
     Notes
     -----
-    Scores are made by one dense product, and the rest is :func:`gustav.torch.attention`: nothing of the size of the
-    edges is stored. Gradients of gradients, and heads of more than 256 features, take its functions one by one.
+    Nothing of the size of the edges is stored, as in :func:`gustav.torch.attention`, which this is with scores that are
+    made by one dense product; what is said there of gradients of gradients and of wide heads is true here.
 
     Examples
     --------
@@ -158,37 +159,56 @@ def graph_attention(
             [0., 0.],
             [1., 0.]])
     """
-    of_sources, of_targets = x if isinstance(x, tuple) else (x, x)
-    names = ("x", "x of the targets", "att_src", "att_dst")
-    of_sources, of_targets, att_src, att_dst = _one_type(names, of_sources, of_targets, att_src, att_dst)
-    for name, t in zip(names, (of_sources, of_targets), strict=False):
-        if t.ndim != 3:
-            raise ValueError(f"{name}: expected nodes x heads x features, found the shape {tuple(t.shape)}")
-    heads, features = of_sources.shape[1:]
-    _expect(names[1], of_targets, heads, -2)
-    _expect(names[1], of_targets, features, -1)
-    for name, t in (("att_src", att_src), ("att_dst", att_dst)):
-        if t.numel() != heads * features or t.ndim not in (2, 3) or t.shape[-1] != features:
-            raise ValueError(f"{name}: expected {heads} x {features}, found the shape {tuple(t.shape)}")
+    slope = number("negative_slope", negative_slope)
+    if isinstance(x, (tuple, list)):
+        if len(x) != 2:
+            raise ValueError(f"x: expected a tensor, or those of sources and of targets, found {len(x)}")
+        of_sources, of_targets = x
+        first = of_sources
+    else:
+        of_sources = first = x
+        of_targets = None
+    expect_tensor("x", first)
+    if first.ndim != 3:
+        raise ValueError(f"x: expected nodes x heads x features, found the shape {tuple(first.shape)}")
     if isinstance(src, Pattern):
         pattern = src
     else:
         expect_tensor("src", src)
-        sizes = (of_targets.shape[0], of_sources.shape[0])
+        sizes = ((of_sources if of_targets is None else of_targets).shape[0], of_sources.shape[0])
         pattern = _pattern(src, sizes if src.layout == torch.strided else None)
     _expect_on(pattern, "x", of_sources)
-    att_src, att_dst = att_src.reshape(heads, features), att_dst.reshape(heads, features)
-    if of_sources is of_targets and features <= WIDEST:
+    if of_targets is None:
+        of_sources, att_src, att_dst = _one_type(("x", "att_src", "att_dst"), of_sources, att_src, att_dst)
         _expect("x", of_sources, pattern.shape[0], 0)
-        _expect("x", of_sources, pattern.shape[1], 0)
+    else:
+        names = ("x", "x of the targets", "att_src", "att_dst")
+        of_sources, of_targets, att_src, att_dst = _one_type(names, of_sources, of_targets, att_src, att_dst)
+        _expect("x of the targets", of_targets, pattern.shape[0], 0)
+    _expect("x", of_sources, pattern.shape[1], 0)
+    if not of_sources.is_floating_point():
+        raise TypeError(f"x: {of_sources.dtype} is not taken; floating-point types are")
+    _, heads, features = of_sources.shape
+    if of_targets is not None and of_targets.shape[1:] != of_sources.shape[1:]:
+        raise ValueError(
+            f"x of the targets: expected nodes x {heads} x {features}, found the shape {tuple(of_targets.shape)}"
+        )
+    for name, t in (("att_src", att_src), ("att_dst", att_dst)):
+        if t.shape not in ((heads, features), (1, heads, features)):
+            raise ValueError(f"{name}: expected {heads} x {features}, found the shape {tuple(t.shape)}")
+    att_src, att_dst = att_src.view(heads, features), att_dst.view(heads, features)
+    if 0 in (heads, features):
+        return (of_sources if of_targets is None else of_targets).clone()
+    if of_targets is None and features <= WIDEST:
         o: Tensor = calls.graph_attention(
-            pattern._handle, pattern.nnz, of_sources, att_src, att_dst, float(negative_slope)
+            pattern._handle, pattern.nnz, of_sources, att_src, att_dst, 1.0 if slope is None else slope
         )[0]
         return o
-    q, k = operands(of_sources, of_targets, att_src, att_dst)
-    return attention(pattern, q, k, of_sources, scale=1.0, negative_slope=negative_slope)
+    q, k = operands(of_sources, of_sources if of_targets is None else of_targets, att_src, att_dst)
+    return attention(pattern, q, k, of_sources, scale=1.0, negative_slope=slope)
 
 
+@torch.compiler.disable  # type: ignore[untyped-decorator]
 def _pattern(tensor: Tensor, size: tuple[int, int] | None) -> Pattern:
     key = (id(tensor), size)
     known = _learnt.get(key)

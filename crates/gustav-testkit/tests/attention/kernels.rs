@@ -21,6 +21,7 @@ pub enum Mistake {
     NoDelta,
     ScaleTwice,
     SlopeOfScoresAlone,
+    LeakBySignOfScore,
     BiasOfOneHead,
 }
 
@@ -74,8 +75,14 @@ fn scores_of<A: Scalar>(
     }
     let slope = scores.negative_slope().to_f64();
     let leaky = move |x: f64| {
-        let leak = if x > 0.0 { 1.0 } else { slope };
-        (leak * x, if mistake == Mistake::SlopeOfScoresAlone { 1.0 } else { leak })
+        let leak_of = |x: f64| if x > 0.0 { 1.0 } else { slope };
+        let score = leak_of(x) * x;
+        let leak = match mistake {
+            Mistake::SlopeOfScoresAlone => 1.0,
+            Mistake::LeakBySignOfScore => leak_of(score),
+            _ => leak_of(x),
+        };
+        (score, leak)
     };
     (scores.scale(columns).to_f64(), leaky)
 }

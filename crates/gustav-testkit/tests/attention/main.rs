@@ -85,6 +85,7 @@ fn mistakes_of_gradients_are_caught() {
         NoDelta,
         ScaleTwice,
         SlopeOfScoresAlone,
+        LeakBySignOfScore,
         BiasOfOneHead,
     ] {
         caught(mistake, || {

@@ -23,8 +23,8 @@ pub fn data(a: &Csr<f32>, hidden: usize) -> Data {
     Data::new(a.nrows(), &[layer(FEATURES, hidden), layer(hidden, CLASSES)].concat())
 }
 
-/// The products between the pairs of scores and the sums, with their operands: values at the nonzeros
-/// are sums of pairs, before the ReLU and after it, and gradients of them; or all in one.
+/// From the scores (s, t) to the weighted sums: one product after another, with their values at the
+/// nonzeros; or all in one.
 enum Sums<'e, A: Algebra> {
     Apart {
         pair: Sddmm<'e, A>,
@@ -34,9 +34,11 @@ enum Sums<'e, A: Algebra> {
         sum_transposed: Spmm<'e, A>,
         of_weights: Sddmm<'e, A>,
         softmax: Box<dyn Softmax<A> + 'e>,
+        /// sᵢ + tⱼ, and that after the ReLU with its gradient.
         pairs: A::Vector,
         edges: A::Vector,
         of_edges: A::Vector,
+        /// After the softmax, and the gradient of that.
         weights: A::Vector,
         gradients: A::Vector,
     },

@@ -4,7 +4,9 @@ use std::ops::Range;
 
 use gustav_core::Index;
 
-use super::encode::{Code, Encoded, Segment, Walk};
+#[cfg(target_arch = "x86_64")]
+use super::encode::Walk;
+use super::encode::{Code, Encoded, Segment};
 #[cfg(target_arch = "x86_64")]
 use super::{masked, slices};
 use crate::spmv::epilogue::Finish;

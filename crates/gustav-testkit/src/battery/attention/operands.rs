@@ -17,6 +17,8 @@ use crate::oracle;
 const WIDTHS: [(usize, usize); 7] =
     [(1, 1), (3, 3), (33, 20), (64, 64), (64, 3), (100, 256), (256, 33)];
 const HEADS: [usize; 3] = [1, 2, 3];
+/// Of the leaky ReLU of the scores.
+const SLOPES: [Option<f64>; 5] = [None, Some(0.2), Some(-0.5), Some(0.0), Some(1.5)];
 const ORDERS: [Option<HeadValues>; 4] =
     [None, Some(HeadValues::Shared), Some(HeadValues::HeadMajor), Some(HeadValues::NonzeroMajor)];
 
@@ -69,7 +71,17 @@ pub(super) fn cases<T: Scalar, I: Index, O: Index>(
         false => vec![Scores::Ordinary, Scores::Huge],
     };
     let (padded, shared) = (settings.padded, settings.shared_gradients);
-    let sizes = [matrices.len(), WIDTHS.len(), HEADS.len(), 3, 2, ORDERS.len(), 2, scores.len(), 2];
+    let sizes = [
+        matrices.len(),
+        WIDTHS.len(),
+        HEADS.len(),
+        3,
+        2,
+        ORDERS.len(),
+        2,
+        scores.len(),
+        SLOPES.len(),
+    ];
     combinations(&sizes, settings.extent).into_iter().map(move |row| {
         let heads = HEADS[row[2]];
         let extra = ORDERS[(row[5] + row[6] + row[7]) % ORDERS.len()];
@@ -82,7 +94,7 @@ pub(super) fn cases<T: Scalar, I: Index, O: Index>(
             padded: row[4] == 1 && padded,
             bias: ORDERS[row[5]],
             scale: [None, Some(-0.375)][row[6]],
-            negative_slope: [None, Some(0.2)][row[8]],
+            negative_slope: SLOPES[row[8]],
             scores: scores[row[7]],
             extra: if refused { Some(HeadValues::HeadMajor) } else { extra },
         };

@@ -228,7 +228,9 @@ impl Reference<'_> {
         let of_slope = leak.abs() * of_slope
             + of_leak * most
             + rounds * ((leak.abs() + of_leak) * unit * most + tiny);
-        let overflows = self.op.rounding.overflows((weight + of_weight) * largest.max(1.0));
+        let steepest = (leak.abs() + of_leak).max(1.0);
+        let overflows =
+            self.op.rounding.overflows((weight + of_weight) * largest.max(1.0) * steepest);
         let unsure = score.unsure || change.unsure || delta.unsure || overflows;
         Slope { weight, of_weight, slope: weight * t * leak, of_slope, unsure }
     }

@@ -123,7 +123,9 @@ impl Operands<'_> {
             error: steepest * (error + rounds * (unit * (value.abs() + error) + tiny)),
             unsure: self.rounding.overflows(magnitude * steepest),
         };
-        let of_leak = if value.abs() <= error { (1.0 - slope).abs() } else { 0.0 };
+        // A sum of zeros is zero in every order.
+        let is_exact = inner.magnitude == 0.0 && bias == 0.0;
+        let of_leak = if value.abs() <= error && !is_exact { (1.0 - slope).abs() } else { 0.0 };
         LeakyScore { score, leak, of_leak }
     }
 }
