@@ -47,3 +47,23 @@ class Seen(TorchDispatchMode):
         if function.namespace == "gustav":
             self.names.add(function._opname)
         return function(*arguments, **(options or {}))
+
+
+def check_replays(step, inputs, **tolerances):
+    """A CUDA graph that captures a step computes what the step does, after its inputs have changed too."""
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        step()
+    torch.cuda.current_stream().wait_stream(side)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        found = step()
+    for factor in (2.0, 0.5):
+        with torch.no_grad():
+            for t in inputs:
+                t.mul_(factor)
+        graph.replay()
+        torch.cuda.synchronize()
+        for one, two in zip(found, step(), strict=True):
+            torch.testing.assert_close(one, two, **tolerances)

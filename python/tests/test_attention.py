@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import torch
 from gustav import _gustav
-from tensors import DEVICES, F64, checked, made, random
+from tensors import DEVICES, F64, check_replays, checked, made, random
 from torch.library import opcheck
 from torch.nn.functional import scaled_dot_product_attention
 
@@ -245,22 +245,7 @@ def test_a_step_that_a_graph_replays(device):
         o = gt.attention(P, q, k, v, bias=bias)
         return o.detach(), *torch.autograd.grad(o.square().sum(), inputs)
 
-    side = torch.cuda.Stream()
-    side.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(side):
-        step()
-    torch.cuda.current_stream().wait_stream(side)
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        found = step()
-    for factor in (2.0, 0.5):
-        with torch.no_grad():
-            for t in inputs:
-                t.mul_(factor)
-        graph.replay()
-        torch.cuda.synchronize()
-        for one, two in zip(found, step(), strict=True):
-            torch.testing.assert_close(one, two, rtol=0, atol=0)
+    check_replays(step, inputs, rtol=0, atol=0)
 
 
 @pytest.mark.parametrize(

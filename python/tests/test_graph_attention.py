@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from tensors import DEVICES, F64, Seen, random
+from tensors import DEVICES, F64, Seen, check_replays, random
 from torch.autograd import gradcheck, gradgradcheck
 from torch.library import opcheck
 from torch.nn.functional import leaky_relu
@@ -204,22 +204,7 @@ def test_a_step_that_a_graph_replays(device):
         o = pyg.graph_attention(pattern, *inputs)
         return o.detach(), *torch.autograd.grad(o.square().sum(), inputs)
 
-    side = torch.cuda.Stream()
-    side.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(side):
-        step()
-    torch.cuda.current_stream().wait_stream(side)
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        found = step()
-    for factor in (2.0, 0.5):
-        with torch.no_grad():
-            for t in inputs:
-                t.mul_(factor)
-        graph.replay()
-        torch.cuda.synchronize()
-        for one, two in zip(found, step(), strict=True):
-            torch.testing.assert_close(one, two)
+    check_replays(step, inputs)
 
 
 # What the compiler itself does for the gradient of diag_embed.

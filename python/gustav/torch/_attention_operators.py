@@ -119,16 +119,7 @@ def product_of(
     return o, lse
 
 
-def _attention_fake(
-    handle: int,
-    nnz: int,
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    bias: Tensor | None,
-    scale: float | None,
-    negative_slope: float | None,
-) -> tuple[Tensor, Tensor]:
+def _attention_fake(handle: int, nnz: int, q: Tensor, k: Tensor, v: Tensor, *_: Any) -> tuple[Tensor, Tensor]:
     return _results(q, v)
 
 
@@ -226,20 +217,9 @@ def gradients_of(
 
 
 def _attention_gradients_fake(
-    handle: int,
-    nnz: int,
-    q: Tensor,
-    k: Tensor,
-    v: Tensor,
-    bias: Tensor | None,
-    o: Tensor,
-    lse: Tensor,
-    g: Tensor,
-    scale: float | None,
-    negative_slope: float | None,
-    with_bias: bool,
+    handle: int, nnz: int, q: Tensor, k: Tensor, v: Tensor, bias: Tensor | None, *others: Any
 ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    return _gradients(q, k, v, bias, with_bias)
+    return _gradients(q, k, v, bias, with_bias=others[-1])
 
 
 def _gradients(
@@ -293,14 +273,17 @@ def _attention_gradients_backward(
         scores = scores + heads_first(bias)
     if ctx.with_bias:
         of_s = of_s + heads_first(h_bias)
-    leak: Tensor | float = 1.0
+    leak = None
     if ctx.negative_slope is not None:
         leak = torch.full_like(scores, ctx.negative_slope).masked_fill(scores > 0, 1.0)
-        scores = leak * scores
-    w, p = calls.softmax(ctx.handle, scores), sampled(g, v)
-    s = leak * calls.softmax_gradient(ctx.handle, w, p)
-    of_w, of_p = _of_softmax_gradient(ctx.handle, w, p, leak * of_s)
-    of_scores = leak * calls.softmax_gradient(ctx.handle, w, of_w + sampled(g, h_v))
+
+    def leaked(t: Tensor) -> Tensor:
+        return t if leak is None else leak * t
+
+    w, p = calls.softmax(ctx.handle, leaked(scores)), sampled(g, v)
+    s = leaked(calls.softmax_gradient(ctx.handle, w, p))
+    of_w, of_p = _of_softmax_gradient(ctx.handle, w, p, leaked(of_s))
+    of_scores = leaked(calls.softmax_gradient(ctx.handle, w, of_w + sampled(g, h_v)))
     of_q = c * (times(of_scores, k) + times(s, h_k))
     of_k = c * (transposed_times(of_scores, q) + transposed_times(s, h_q))
     of_v = transposed_times(of_p, g)

@@ -89,9 +89,7 @@ def _graph_attention(
     return o, lse, qk
 
 
-def _graph_attention_fake(
-    handle: int, nnz: int, x: Tensor, att_src: Tensor, att_dst: Tensor, negative_slope: float
-) -> tuple[Tensor, Tensor, Tensor]:
+def _graph_attention_fake(handle: int, nnz: int, x: Tensor, *others: Any) -> tuple[Tensor, Tensor, Tensor]:
     rows, heads, _ = x.shape
     lse = x.new_empty((heads, rows), dtype=type_of_sums(x.dtype))
     return x.new_empty(x.shape), lse, x.new_empty((heads, rows, 2 * _width(x)))
@@ -142,16 +140,7 @@ def _gradients(
 
 
 def _gradients_fake(
-    handle: int,
-    nnz: int,
-    x: Tensor,
-    att_src: Tensor,
-    att_dst: Tensor,
-    negative_slope: float,
-    o: Tensor,
-    lse: Tensor,
-    qk: Tensor,
-    g: Tensor,
+    handle: int, nnz: int, x: Tensor, att_src: Tensor, att_dst: Tensor, *_: Any
 ) -> tuple[Tensor, Tensor, Tensor]:
     return x.new_empty(x.shape), x.new_empty(att_src.shape), x.new_empty(att_dst.shape)
 

@@ -164,13 +164,12 @@ def graph_attention(
         if len(x) != 2:
             raise ValueError(f"x: expected a tensor, or those of sources and of targets, found {len(x)}")
         of_sources, of_targets = x
-        first = of_sources
+        expect_tensor("x of the targets", of_targets)
     else:
-        of_sources = first = x
-        of_targets = None
-    expect_tensor("x", first)
-    if first.ndim != 3:
-        raise ValueError(f"x: expected nodes x heads x features, found the shape {tuple(first.shape)}")
+        of_sources, of_targets = x, None
+    expect_tensor("x", of_sources)
+    if of_sources.ndim != 3:
+        raise ValueError(f"x: expected nodes x heads x features, found the shape {tuple(of_sources.shape)}")
     if isinstance(src, Pattern):
         pattern = src
     else:
