@@ -120,9 +120,14 @@ def compared(part, case, engines, expected, size, seconds, write, **fields):
             torch.cuda.empty_cache()
             continue
         right[name] = (call, error)
-    times = measured({name: call for name, (call, _) in right.items()}, seconds)
-    for name, (_, error) in right.items():
-        write(dict(**common, engine=name, status="ok", seconds=times[name], error=error))
+    calls = {name: call for name, (call, _) in right.items()}
+    # Of steps, gradients are computed in PyTorch's own thread for them, which is its default, and in the caller's.
+    for autograd in ("own thread", "calling thread") if part.endswith(" step") else (None,):
+        with torch.autograd.set_multithreading_enabled(autograd != "calling thread"):
+            times = measured(calls, seconds)
+        fields = {} if autograd is None else {"autograd": autograd}
+        for name, (_, error) in right.items():
+            write(dict(**common, **fields, engine=name, status="ok", seconds=times[name], error=error))
 
 
 def forward(case, columns, seconds, write):
@@ -374,8 +379,10 @@ def overheads(seconds, write):
 def summary(records):
     """Geometric means of the peers' times by ours, and the worst."""
     ours = {"spmm": "gustav plan", "gcn step": "gustav.torch", "gat step": "gustav.torch"}
-    for part, mine in ours.items():
-        of_part = [r for r in records if r["part"] == part]
+    timed = ((r["part"], r.get("autograd")) for r in records if r["part"] in ours and r["status"] == "ok")
+    for part, autograd in dict.fromkeys(timed):
+        mine = ours[part]
+        of_part = [r for r in records if r["part"] == part and r.get("autograd", autograd) == autograd]
         for peer in dict.fromkeys(r["engine"] for r in of_part if r["engine"] != mine):
             ratios, failed = [], 0
             for r in of_part:
@@ -391,7 +398,8 @@ def summary(records):
             if ratios:
                 mean = math.exp(statistics.fmean(map(math.log, ratios)))
                 text = f"{mean:.2f} times, worst {min(ratios):.2f}, of {len(ratios)}"
-            print(f"{part}, {mine} beside {peer}: {text}" + (f"; {failed} failed" if failed else ""))
+            name = part if autograd is None else f"{part}, autograd in its {autograd}"
+            print(f"{name}, {mine} beside {peer}: {text}" + (f"; {failed} failed" if failed else ""))
     for r in records:
         if r["part"] == "overhead":
             print(f"{r['call']}: {r['microseconds']:.2f} µs")

@@ -64,7 +64,7 @@ def numpy_dtype(name: str) -> np.dtype[Any]:
 
 
 def empty(like: Any, shape: tuple[int, ...]) -> Any:
-    """A new array of the type and, for NumPy, PyTorch and CuPy, the library and device of `like`."""
+    """A new array of the type and device of `like`, of its library for NumPy, PyTorch and CuPy: see :func:`give_back`."""
     if type(like) is np.ndarray:
         return np.empty(shape, like.dtype)
     torch = torch_of(like)
@@ -74,18 +74,24 @@ def empty(like: Any, shape: tuple[int, ...]) -> Any:
     if cupy is not None:
         with like.device:
             return cupy.empty(shape, like.dtype)
-    if _device.number(like) is not None:
-        raise NotImplementedError(
-            f"a result in the memory of a GPU is not made by the library of {type(like).__name__}; nearest that "
-            "works: out=, or the operand as an array of CuPy or PyTorch (their from_dlpack copies nothing)"
-        )
+    gpu = _device.number(like)
+    if gpu is not None:
+        return _on_gpu(shape, dtype_name(like), gpu)
     return np.empty(shape, numpy_dtype(dtype_name(like)))
+
+
+def _on_gpu(shape: tuple[int, ...], dtype: str, gpu: int) -> Any:
+    """A new array of the module, for libraries that make none that others write."""
+    from . import _gustav
+
+    return _gustav.DeviceArray(shape, dtype, gpu)
 
 
 def give_back(like: Any, result: Any) -> Any:
     """`result`, made by :func:`empty`, as an array of the library of `like`, in place.
 
-    bfloat16, which NumPy does not export, is copied.
+    bfloat16 in host memory, which NumPy does not export, is copied. Of a library without ``from_dlpack``, what describes
+    the array is returned as it is. On a GPU nothing is in work on `result` any more: see :func:`_device.settle`.
     """
     if isinstance(like, np.ndarray) or torch_of(like) is not None or cupy_of(like) is not None:
         return result
@@ -120,16 +126,13 @@ def copied(block: Any, like: Any, place: Any) -> Any:
 
 
 def empty_vector(like: Any, length: int, dtype: str) -> Any:
-    """A new vector on the GPU of `like`, of its library, with elements of the type of this name."""
+    """A new vector on the GPU of `like`, with elements of the type of this name, of its library as by :func:`empty`."""
     torch = torch_of(like)
     if torch is not None:
         return torch.empty(length, dtype=getattr(torch, dtype), device=like.device)
     cupy = cupy_of(like)
     if cupy is None:
-        raise NotImplementedError(
-            f"arrays in the memory of a GPU are not made by the library of {type(like).__name__}; nearest that works: "
-            "operands of CuPy or PyTorch (their from_dlpack copies nothing)"
-        )
+        return _on_gpu((length,), dtype, _device.number(like) or 0)
     with like.device:
         return cupy.empty(length, numpy_dtype(dtype))
 

@@ -12,6 +12,7 @@ __all__ = [
     "SoftmaxPlan",
     "AttentionPlan",
     "SpgemmPlan",
+    "DeviceArray",
     "DeviceBlock",
     "DeviceSpgemmPlan",
     "Ranks",
@@ -189,6 +190,26 @@ class SpgemmPlan:
         cls, a: Pattern, b: Pattern, mask: Pattern | None, dtype: str, calls: int
     ) -> SpgemmPlan: ...
     def execute(self, values_of_a: Any, values_of_b: Any) -> tuple[Pattern, Block]: ...
+
+@final
+class DeviceArray:
+    def __new__(cls, shape: tuple[int, ...], dtype: str, ordinal: int) -> DeviceArray: ...
+    @property
+    def dtype(self) -> str: ...
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]: ...
+    def __dlpack_device__(self) -> tuple[int, int]: ...
+    def __dlpack__(
+        self,
+        *,
+        stream: Any = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any: ...
+    def assign(self, values: Any, place: _Place) -> None: ...
 
 @final
 class DeviceBlock:

@@ -250,7 +250,8 @@ def result_on_gpu(operand: Operand, pattern: Any, values: Any, csc: bool, place:
     indices = _families.empty_vector(like, pattern.nnz, of_indices)
     pattern.copy_into(*(_device.exported(array, place) for array in (indptr, indices)), place)
     _device.settle(place, indptr, indices)
-    data = _families.copied(values, like, place)
+    arrays = indptr, indices, _families.copied(values, like, place)
+    indptr, indices, data = (_families.give_back(like, array) for array in arrays)
     return _made(operand.like, indptr, indices, data, (columns, rows) if csc else (rows, columns), csc)
 
 

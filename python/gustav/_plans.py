@@ -126,7 +126,7 @@ class SpmmPlan:
         written = _device.written("out", result, place)
         self._execute(of_values, of_b, written, alpha, beta, None, place)
         _device.settle(place, values, b, of_values, of_b, result)
-        return result
+        return out if out is not None else _families.give_back(b, result)
 
     def prepare(self) -> None:
         """Makes ready what an execution with packed row-major operands needs, before it is captured or timed.

@@ -330,8 +330,15 @@ def sddmm(
     order = operand.order
     result = out if out is not None and order is None else _families.empty(like if out is None else out, (nnz,))
     before = out if values is None else values
+    if order is not None and isinstance(result, _gustav.DeviceArray):
+        raise NotImplementedError(
+            f"p: entries in COO beside x of {type(x).__name__} on a GPU are not implemented; nearest that works: p in CSR"
+        )
     if beta and before is not result:
-        result[:] = before if order is None else before[order]
+        if isinstance(result, _gustav.DeviceArray):
+            result.assign(_device.exported(before, place), place)
+        else:
+            result[:] = before if order is None else before[order]
     factors = (_integral(alpha, first), _integral(beta, first))
     pattern = operand.pattern_at(place)
     arrays = _device.exported(first, place), _device.exported(second, place), _device.written("out", result, place)

@@ -1,5 +1,6 @@
 """The programs and tables of the documentation: they run, and they are those of the records."""
 
+import importlib
 import re
 import subprocess
 import sys
@@ -91,6 +92,28 @@ def of_torch():
     )
 
 
+def of_gpu():
+    cupy, cupyx = pytest.importorskip("cupy"), pytest.importorskip("cupyx")
+    importlib.import_module("cupyx.scipy.sparse")
+    a = sp.random_array((N, N), density=0.4, format="csr", rng=RNG)
+    indptr, indices, values = (torch.from_numpy(part).cuda() for part in (a.indptr, a.indices, a.data))
+    x = torch.rand(N, 64, dtype=torch.float64, device="cuda")
+    return dict(
+        cupyx=cupyx,
+        torch=torch,
+        gt=gt,
+        a=cupyx.scipy.sparse.csr_matrix(sp.csr_matrix(a)),
+        b=cupy.asarray(x),
+        crow=indptr,
+        col=indices,
+        size=a.shape,
+        values=values,
+        x=x,
+        s=cupy.cuda.Stream(non_blocking=True),
+        graph=torch.cuda.CUDAGraph(),
+    )
+
+
 # What the program over ranks starts from, on one rank.
 OF_RANKS = """
 import numpy as np, scipy.sparse as sp, torch
@@ -111,6 +134,8 @@ def run_over_ranks(blocks):
 
 
 @pytest.mark.filterwarnings("ignore:.*:DeprecationWarning")
+# PyTorch itself calls what it deprecates when tangents are first seen.
+@pytest.mark.filterwarnings("ignore:.torch.jit.script. is:FutureWarning")
 @pytest.mark.parametrize(("page", "title"), PAGES)
 def test_programs_run(page, title):
     blocks = sections(page)[title]
@@ -123,7 +148,9 @@ def test_programs_run(page, title):
     torch.compiler.reset()
     is_of_torch = any("gt." in block or "torch." in block for block in blocks)
     variables = {"gustav": gustav, "np": np, "sp": sp}
-    if title != "In Python":
+    if title == "On a GPU":
+        variables |= of_gpu()
+    elif title != "In Python":
         variables |= of_torch() if is_of_torch else of_scipy()
     if title == "The largest and the smallest, on the CPU alone":
         variables["a"] = variables["a"].to_sparse_csr()

@@ -21,7 +21,11 @@ def same(found, expected, dtype):
     np.testing.assert_allclose(np.asarray(found, np.float64), expected, rtol=close, atol=close)
 
 
-for dtype in (jnp.float64, jnp.float32, jnp.float16, jnp.bfloat16, jnp.int32, jnp.int64):
+# Of a sparse result, in SciPy's order: values, indices and offsets.
+parts = ((2, np.float64), (1, np.int64), (0, np.int64))
+on_gpu = jax.default_backend() == "gpu"
+floats = (jnp.float64, jnp.float32, jnp.float16, jnp.bfloat16)
+for dtype in floats if on_gpu else (*floats, jnp.int32, jnp.int64):
     def made(*shape):
         numbers = rng.integers(-9, 10, shape) if jnp.issubdtype(dtype, jnp.integer) else rng.standard_normal(shape)
         return jnp.asarray(numbers, dtype)
@@ -29,17 +33,29 @@ for dtype in (jnp.float64, jnp.float32, jnp.float16, jnp.bfloat16, jnp.int32, jn
     values, b, x, y = made(a.nnz), made(20, 4), made(30, 3), made(20, 3)
     full = [np.asarray(t, np.float64) for t in (values, b, x, y)]
     exact = sp.csr_array((full[0], a.indices, a.indptr), shape=a.shape)
-    for arrays in ((a.indptr, a.indices), (jnp.asarray(a.indptr), jnp.asarray(a.indices))):
+    of_numpy, of_jax = (a.indptr, a.indices), (jnp.asarray(a.indptr), jnp.asarray(a.indices))
+    for arrays in (of_jax,) if on_gpu else (of_numpy, of_jax):
         operand = (*arrays, values, a.shape)
         same(gustav.spmm(operand, b), exact @ full[1], dtype)
         same(gustav.spmm(operand, b.T[:3].T), exact @ full[1][:, :3], dtype)
         same(gustav.spmv(operand, b[:, 1]), exact @ full[1][:, 1], dtype)
         same(gustav.plan_spmm(operand, 4).execute(None, b), exact @ full[1], dtype)
         row = np.repeat(np.arange(30), np.diff(a.indptr))
-        same(gustav.sddmm(operand, x, y), (full[2][row] * full[3][a.indices]).sum(1), dtype)
+        inner = (full[2][row] * full[3][a.indices]).sum(1)
+        same(gustav.sddmm(operand, x, y), inner, dtype)
+        same(gustav.sddmm(operand, x, y, beta=2.0, values=values), inner + 2 * full[0], dtype)
+        transpose = sp.csr_array(a.T)
+        of_transpose = jnp.asarray(transpose.indptr), jnp.asarray(transpose.indices), values, transpose.shape
+        c = gustav.spgemm(operand, of_transpose)
+        exact_c = exact @ sp.csr_array((full[0], transpose.indices, transpose.indptr), shape=transpose.shape)
+        if on_gpu:
+            assert all(isinstance(array, jax.Array) for array in c[:3])
+            assert all(array.device == values.device for array in c[:3])
+        found = sp.csr_array(tuple(np.asarray(c[k], dtype_of_part) for k, dtype_of_part in parts), shape=c[3])
+        np.testing.assert_allclose(found.toarray(), exact_c.toarray(), rtol=0.04, atol=0.04)
     before = b.copy()
     for call in (
-        lambda: gustav.spmm(operand, np.asarray(b), out=jnp.zeros((30, 4), dtype)),
+        lambda: gustav.spmm(operand, b if on_gpu else np.asarray(b), out=jnp.zeros((30, 4), dtype)),
         lambda: gustav.sddmm(operand, x, y, out=values),
         lambda: gustav.plan_spmm(operand, 4).execute(None, b, jnp.zeros((30, 4), dtype)),
     ):

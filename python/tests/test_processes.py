@@ -168,8 +168,9 @@ values = np.ones(rows * length)
 # Indices of a pattern that is longer than what a product of it would take.
 PATTERN = """
 from gustav import _gustav
+gustav.set_num_threads(1)
 length = 2**30
-indptr, indices = np.array([0, length]), np.zeros(length, np.int32)
+indptr, indices = np.array([0, length]), np.zeros(length, np.int64)
 """
 
 # A file that nobody writes.

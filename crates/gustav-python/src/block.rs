@@ -76,7 +76,7 @@ impl Block {
 }
 
 /// How `__array_interface__` names a type; bfloat16, which it has no name for, as two bytes.
-fn typestr(dtype: DType) -> &'static str {
+pub fn typestr(dtype: DType) -> &'static str {
     let little = cfg!(target_endian = "little");
     match dtype {
         DType::F16 if little => "<f2",

@@ -1,7 +1,8 @@
-//! Tensors of DLPack: capsules, and objects with `__dlpack__`.
+//! Tensors of DLPack: capsules, and objects with `__dlpack__`; and those that other libraries are given.
 
 use std::ffi::{CStr, c_void};
 
+use gustav::DType;
 use pyo3::exceptions::{PyBufferError, PyTypeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
@@ -24,7 +25,7 @@ const CPU: i32 = 1;
 const CUDA_HOST: i32 = 3;
 const ROCM_HOST: i32 = 11;
 // Memory of an NVIDIA GPU, and memory that moves between it and the host.
-const CUDA: i32 = 2;
+pub const CUDA: i32 = 2;
 const CUDA_MANAGED: i32 = 13;
 // The bit of `flags` for memory that may not be written.
 const READ_ONLY: u64 = 1;
@@ -127,6 +128,116 @@ pub fn array(
         Err(e) => return Err(e),
     };
     read(name, capsule.cast::<PyCapsule>()?).map(Some)
+}
+
+/// A tensor on a GPU with what its pointers lead to. It begins with what DLPack knows of it.
+#[repr(C)]
+struct Exported<M> {
+    managed: M,
+    shape: Vec<i64>,
+    strides: Vec<i64>,
+    /// What keeps the memory.
+    owner: Box<dyn Send + Sync>,
+}
+
+/// Memory of a GPU that is given to another library.
+pub struct Memory<'a> {
+    /// The address.
+    pub data: *mut c_void,
+    /// The number of the GPU.
+    pub gpu: i32,
+    /// The type of the elements, which lie there row after row.
+    pub element: &'a Element,
+    /// The number of elements in each dimension.
+    pub shape: &'a [i64],
+}
+
+/// A capsule with a tensor, for a library that knows DLPack 1.0 if `versioned`; `owner` keeps the memory until that
+/// library has done with it.
+///
+/// # Errors
+/// `TypeError` for elements that DLPack has no name for.
+pub fn capsule<'py>(
+    py: Python<'py>,
+    memory: Memory<'_>,
+    owner: impl Send + Sync + 'static,
+    versioned: bool,
+) -> PyResult<Bound<'py, PyAny>> {
+    let (code, bits) = match memory.element {
+        Element::Value(DType::I32 | DType::I64) => (0, memory.element.bytes() * 8),
+        Element::U32 | Element::U64 => (1, memory.element.bytes() * 8),
+        Element::Value(DType::Bf16) => (4, 16),
+        Element::Value(DType::F16 | DType::F32 | DType::F64) => (2, memory.element.bytes() * 8),
+        Element::Other(name) => {
+            return Err(PyTypeError::new_err(format!("elements of type {name} are not exported")));
+        }
+    };
+    let shape = memory.shape.to_vec();
+    let mut strides = vec![1; shape.len()];
+    for k in (1..shape.len()).rev() {
+        strides[k - 1] = strides[k] * shape[k].max(1);
+    }
+    let tensor = Tensor {
+        data: memory.data,
+        device_type: CUDA,
+        device_id: memory.gpu,
+        dimensions: shape.len() as i32,
+        code,
+        bits: bits as u8,
+        lanes: 1,
+        // Vectors do not move their elements when they move.
+        shape: shape.as_ptr(),
+        strides: strides.as_ptr(),
+        byte_offset: 0,
+    };
+    let owner: Box<dyn Send + Sync> = Box::new(owner);
+    let context = std::ptr::null_mut();
+    let (managed, name) = if versioned {
+        let deleter = Some(delete::<Versioned> as unsafe extern "C" fn(*mut c_void));
+        let managed = Versioned { major: 1, minor: 0, context, deleter, flags: 0, tensor };
+        let exported = Box::new(Exported { managed, shape, strides, owner });
+        (Box::into_raw(exported).cast::<c_void>(), VERSIONED)
+    } else {
+        let deleter = Some(delete::<Plain> as unsafe extern "C" fn(*mut c_void));
+        let managed = Plain { tensor, context, deleter };
+        let exported = Box::new(Exported { managed, shape, strides, owner });
+        (Box::into_raw(exported).cast::<c_void>(), PLAIN)
+    };
+    // SAFETY: the name is static, and the destructor knows what the pointer is by it.
+    unsafe {
+        let capsule = pyo3::ffi::PyCapsule_New(managed, name.as_ptr(), Some(untaken));
+        if capsule.is_null() {
+            if versioned { delete::<Versioned>(managed) } else { delete::<Plain>(managed) }
+        }
+        Bound::from_owned_ptr_or_err(py, capsule)
+    }
+}
+
+/// Frees a tensor of [`capsule`].
+///
+/// # Safety
+/// `managed` was made there with `M`, and is used no more.
+unsafe extern "C" fn delete<M>(managed: *mut c_void) {
+    // SAFETY: as required.
+    let exported = unsafe { Box::from_raw(managed.cast::<Exported<M>>()) };
+    let Exported { owner, shape, strides, managed: _ } = *exported;
+    drop((owner, shape, strides));
+}
+
+/// The end of a capsule of [`capsule`], whose tensor is freed if nobody took it.
+unsafe extern "C" fn untaken(capsule: *mut pyo3::ffi::PyObject) {
+    // SAFETY: the interpreter gives a capsule that was made with this destructor; taking its tensor changes its name.
+    unsafe {
+        for (name, delete) in [
+            (PLAIN, delete::<Plain> as unsafe extern "C" fn(*mut c_void)),
+            (VERSIONED, delete::<Versioned>),
+        ] {
+            if pyo3::ffi::PyCapsule_IsValid(capsule, name.as_ptr()) != 0 {
+                delete(pyo3::ffi::PyCapsule_GetPointer(capsule, name.as_ptr()));
+                return;
+            }
+        }
+    }
 }
 
 /// The GPU that a device of DLPack is; none for host memory.

@@ -7,6 +7,7 @@ mod arguments;
 mod array;
 mod attention;
 mod block;
+mod device_array;
 mod device_pattern;
 mod device_spgemm;
 mod dlpack;
@@ -48,6 +49,7 @@ fn _gustav(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<attention::AttentionPlan>()?;
     module.add_class::<spgemm::SpgemmPlan>()?;
     module.add_class::<device_spgemm::DeviceBlock>()?;
+    module.add_class::<device_array::DeviceArray>()?;
     mpi::add_to(module)?;
     module.add_class::<device_spgemm::DeviceSpgemmPlan>()?;
     module.add_function(wrap_pyfunction!(device_spgemm::spgemm_on_gpu, module)?)?;

@@ -241,17 +241,39 @@ def heads_first(bias: Tensor) -> Tensor:
     return bias.T if bias.ndim == 2 else bias
 
 
-def _attention_gradients_backward(
-    ctx: Any, h_q: Tensor, h_k: Tensor, h_v: Tensor, h_bias: Tensor
-) -> Any:
-    """Gradients of gradients, by the unfused products.
+def _attention_gradients_backward(ctx: Any, h_q: Tensor, h_k: Tensor, h_v: Tensor, h_bias: Tensor) -> Any:
+    q, k, v, bias, g = ctx.saved_tensors
+    of_q, of_k, of_v, of_bias, of_g = second_gradients(
+        (ctx.handle, ctx.nnz),
+        (q, k, v, g),
+        bias,
+        (h_q, h_k, h_v),
+        h_bias if ctx.with_bias else None,
+        ctx.scale,
+        ctx.negative_slope,
+    )
+    return None, None, of_q, of_k, of_v, of_bias, None, None, of_g, None, None, None
+
+
+def second_gradients(
+    pattern: tuple[int, int],
+    inputs: tuple[Tensor, Tensor, Tensor, Tensor],
+    bias: Tensor | None,
+    h: tuple[Tensor, Tensor, Tensor],
+    h_bias: Tensor | None,
+    scale: float | None,
+    negative_slope: float | None,
+) -> tuple[Tensor, Tensor, Tensor, Tensor | None, Tensor]:
+    """Gradients of gradients with respect to q, k, v, the bias and g, by the unfused products.
+
+    `inputs` are q, k, v and g, `h` gradients with respect to the gradients of q, k and v.
 
     With weights w of the scores, p the gradient with respect to w, and l the derivative of the leaky ReLU, that with
     respect to what the scores are made of is s = l·w·(p − Σ w·p), and the gradients are c·s·k, c·sᵀ·q, wᵀ·g and s. O
     and the logarithms are functions of the other inputs here, and have no gradients of their own.
     """
-    q, k, v, bias, g = ctx.saved_tensors
-    c = 1.0 / math.sqrt(q.shape[-1]) if ctx.scale is None else ctx.scale
+    (handle, nnz), (q, k, v, g), (h_q, h_k, h_v) = pattern, inputs, h
+    c = 1.0 / math.sqrt(q.shape[-1]) if scale is None else scale
     heads = q.ndim == 3
     if heads:
         # Heads are a batch, which leads.
@@ -259,31 +281,31 @@ def _attention_gradients_backward(
     rows, columns = q.shape[-2], k.shape[-2]
 
     def sampled(x: Tensor, y: Tensor) -> Any:
-        return calls.sddmm(ctx.handle, ctx.nnz, x, y)
+        return calls.sddmm(handle, nnz, x, y)
 
     def times(values: Tensor, x: Tensor) -> Any:
-        return calls.spmm(ctx.handle, rows, values, x, False)
+        return calls.spmm(handle, rows, values, x, False)
 
     def transposed_times(values: Tensor, x: Tensor) -> Any:
-        return calls.spmm(ctx.handle, columns, values, x, True)
+        return calls.spmm(handle, columns, values, x, True)
 
     scores = c * sampled(q, k)
     of_s = c * (sampled(h_q, k) + sampled(q, h_k))
     if bias is not None:
         scores = scores + heads_first(bias)
-    if ctx.with_bias:
+    if h_bias is not None:
         of_s = of_s + heads_first(h_bias)
     leak = None
-    if ctx.negative_slope is not None:
-        leak = torch.full_like(scores, ctx.negative_slope).masked_fill(scores > 0, 1.0)
+    if negative_slope is not None:
+        leak = torch.full_like(scores, negative_slope).masked_fill(scores > 0, 1.0)
 
     def leaked(t: Tensor) -> Tensor:
         return t if leak is None else leak * t
 
-    w, p = calls.softmax(ctx.handle, leaked(scores)), sampled(g, v)
-    s = leaked(calls.softmax_gradient(ctx.handle, w, p))
-    of_w, of_p = _of_softmax_gradient(ctx.handle, w, p, leaked(of_s))
-    of_scores = leaked(calls.softmax_gradient(ctx.handle, w, of_w + sampled(g, h_v)))
+    w, p = calls.softmax(handle, leaked(scores)), sampled(g, v)
+    s = leaked(calls.softmax_gradient(handle, w, p))
+    of_w, of_p = _of_softmax_gradient(handle, w, p, leaked(of_s))
+    of_scores = leaked(calls.softmax_gradient(handle, w, of_w + sampled(g, h_v)))
     of_q = c * (times(of_scores, k) + times(s, h_k))
     of_k = c * (transposed_times(of_scores, q) + transposed_times(s, h_q))
     of_v = transposed_times(of_p, g)
@@ -293,7 +315,7 @@ def _attention_gradients_backward(
         of_bias = of_scores.sum(0) if of_scores.ndim > bias.ndim else heads_first(of_scores)
     if heads:
         of_q, of_k, of_v, of_g = (t.transpose(0, 1) for t in (of_q, of_k, of_v, of_g))
-    return None, None, of_q, of_k, of_v, of_bias, None, None, of_g, None, None, None
+    return of_q, of_k, of_v, of_bias, of_g
 
 
 #: Name, kernel, shapes, what is saved, and gradients.

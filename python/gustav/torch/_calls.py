@@ -2,8 +2,9 @@
 
 The dispatcher reaches a kernel in Python through functions in Python, which take longer than a small product does, and
 with gradients several times as long. An eager call on plain tensors comes to the same kernel, with the same rules for
-gradients, by a function of autograd. Compilers, modes, transforms, tracers, profilers, and tensors that are more than
-their memory go by the registered operators.
+gradients, by a function of autograd. Compilers, modes, tracers, profilers, and tensors that are more than their memory
+go by the registered operators. For transforms (:mod:`torch.func`) and tangents those have no rules: they go by another
+function of autograd, which has.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from typing import Any
 
 import torch
 from torch import Tensor
+
+from . import _transforms
 
 #: The operators by name, filled by :func:`add`.
 calls: Any = SimpleNamespace()
@@ -27,7 +30,7 @@ try:
     _is_function_mode: Callable[[], bool] = _C._is_torch_function_mode_enabled
     _is_profiled: Callable[[], bool] = _C._autograd._profiler_enabled
     _tracing_state: Callable[[], Any] = _C._get_tracing_state
-    _MODES, _TRANSFORMS = _Key.Python, _Key.FuncTorchDynamicLayerFrontMode
+    _MODES = _Key.Python
     # Excluded in kernels and in inference mode, together with the keys of all devices.
     _BELOW_AUTOGRAD = _Key.AutogradOther
     _is_asked = True
@@ -39,7 +42,7 @@ _is_grad_enabled, _is_compiling = torch.is_grad_enabled, torch.compiler.is_compi
 _TENSORS = (torch.Tensor, torch.nn.Parameter)
 _NUMBERS = (int, bool, float, str, type(None))
 
-_STRAIGHT, _WITH_GRADIENTS, _BY_DISPATCHER = range(3)
+_STRAIGHT, _WITH_GRADIENTS, _TRANSFORMED, _BY_DISPATCHER = range(4)
 
 
 class _PlainKeys(dict[bool, list[Any]]):
@@ -62,9 +65,10 @@ _plain = _PlainKeys()
 
 def _way(arguments: tuple[Any, ...]) -> int:
     """How an eager call with these arguments reaches the kernel."""
+    if _transforms.are_active():
+        return _TRANSFORMED
     if (
         _is_included(_MODES)
-        or _is_included(_TRANSFORMS)
         or _tracing_state() is not None
         or _is_function_mode()
         or _is_profiled()
@@ -106,11 +110,21 @@ def add(
     Direct.__name__ = f"Gustav_{name}"
 
     def call(*arguments: Any) -> Any:
-        way = _way(arguments) if _is_asked and not _is_compiling() else _BY_DISPATCHER
+        if _is_compiling():
+            if _transforms.differentiates_forward():
+                # The registered operators would drop tangents, and say nothing. Without fullgraph this is a graph break.
+                raise NotImplementedError(
+                    f"{name}: tangents are not compiled; nearest that works: torch.func.jvp outside of torch.compile"
+                )
+            return registered(*arguments)
+        way = _way(arguments) if _is_asked else _BY_DISPATCHER
         if way == _STRAIGHT:
             return kernel(*arguments)
         if way == _WITH_GRADIENTS:
             return Direct.apply(*arguments)
+        if way == _TRANSFORMED:
+            return transformed(*arguments)
         return registered(*arguments)
 
+    transformed = _transforms.rules(call, context, backward)
     setattr(calls, name, call)

@@ -18,7 +18,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ._attention_operators import gradients_of, product_of, type_of_sums
+from ._attention_operators import gradients_of, product_of, second_gradients, type_of_sums
 from ._calls import calls
 from ._pattern import Pattern, kept, of_handle
 
@@ -152,18 +152,28 @@ def _gradients_context(ctx: Any, inputs: Any, output: Any) -> None:
 
 
 def _gradients_backward(ctx: Any, *h: Tensor) -> Any:
-    """Gradients of gradients, by :func:`operands` and attention. What the product left counts as a function of x."""
-    again = torch.is_grad_enabled()
-    with torch.enable_grad(), _in_own_type(ctx.saved_tensors[0]):
-        # Tensors of their own: g may be a function of x, whose gradient is no part of this one.
-        x, att_src, att_dst, g = (
-            t.view_as(t) if again and t.requires_grad else t.detach().requires_grad_() for t in ctx.saved_tensors
-        )
+    """Gradients of gradients, by unfused products. What the product left counts as a function of x.
+
+    With t = ⟨att_dst, x⟩ and s = ⟨att_src, x⟩, and u, v and w the gradients with respect to t, to s and to x as V, those
+    of the layer are w + u·att_dst + v·att_src, Σ v·x and Σ u·x.
+    """
+    x, att_src, att_dst, g = ctx.saved_tensors
+    h_x, h_src, h_dst = h
+    with _in_own_type(x):
         q, k = operands(x, x, att_src, att_dst)
-        o, _ = calls.attention(ctx.handle, ctx.nnz, q, k, x, None, 1.0, ctx.negative_slope)
-        inputs = (x, att_src, att_dst)
-        gradients = torch.autograd.grad(o, inputs, g, create_graph=True)
-        of_x, of_src, of_dst, of_g = torch.autograd.grad(gradients, (*inputs, g), h, create_graph=again)
+    pattern, scores = (ctx.handle, ctx.nnz), (1.0, ctx.negative_slope)
+    o, lse = calls.attention(*pattern, q, k, x, None, *scores)
+    of_q, of_k, *_ = calls.attention_gradients(*pattern, q, k, x, None, o, lse, g, *scores, False)
+    u, v = of_q[:, :, :1], of_k[:, :, 1:2]
+    h_u = (h_x * att_dst + h_dst * x).sum(-1, keepdim=True)
+    h_v = (h_x * att_src + h_src * x).sum(-1, keepdim=True)
+    width = _width(x)
+    h_q = torch.nn.functional.pad(h_u, (0, width - 1))
+    h_k = torch.nn.functional.pad(h_v, (1, width - 2))
+    of_q, of_k, of_w, _, of_g = second_gradients(pattern, (q, k, x, g), None, (h_q, h_k, h_x), None, *scores)
+    of_t, of_s = of_q[:, :, :1], of_k[:, :, 1:2]
+    of_x = of_w + of_t * att_dst + of_s * att_src + u * h_dst + v * h_src
+    of_src, of_dst = (of_s * x + v * h_x).sum(0), (of_t * x + u * h_x).sum(0)
     return None, None, of_x, of_src, of_dst, None, None, None, None, of_g
 
 

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from .. import _device, _families, _gustav, _operands
 from ._layouts import as_one, expect_tensor, exported, flat, to_dlpack
+from ._transforms import outside
 
 # Plans that one pattern keeps, the oldest dropped first.
 _MOST_PLANS = 64
@@ -100,6 +101,7 @@ class Pattern:
     Pattern(2 x 3, 3 nonzeros)
     """
 
+    @outside
     def __init__(
         self, crow: Tensor, col: Tensor, size: tuple[int, int], *, copy: bool = True
     ) -> None:
@@ -137,6 +139,7 @@ class Pattern:
         return pattern
 
     @classmethod
+    @outside
     def from_sparse(cls, t: Tensor) -> Pattern:
         """The pattern of a sparse tensor.
 
@@ -168,6 +171,7 @@ class Pattern:
         raise TypeError(f"a tensor of layout {t.layout} is not taken; sparse CSR, CSC and COO are")
 
     @classmethod
+    @outside
     def from_edge_index(
         cls, edge_index: Tensor, size: tuple[int, int] | None = None
     ) -> Pattern:
@@ -223,6 +227,7 @@ class Pattern:
         """Column indices, a copy."""
         return self._arrays()[1]
 
+    @outside
     def _arrays(self) -> tuple[Tensor, Tensor]:
         return arrays_of(self._native, self.device)
 
@@ -304,10 +309,10 @@ class Pattern:
         if self._gpu is not None and torch.cuda.is_current_stream_capturing():
             if kept is None:
                 # What a graph makes is the graph's.
-                return make()
+                return outside(make)()
             _gustav.keep_for_capture(self.place(), kept)
         if kept is None:
-            kept = make()
+            kept = outside(make)()
             # A copy of the keys, as other threads may change the dictionary.
             for oldest in list(self._plans)[: max(0, len(self._plans) - _MOST_PLANS + 1)]:
                 self._plans.pop(oldest, None)

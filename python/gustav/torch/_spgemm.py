@@ -11,6 +11,7 @@ from torch import Tensor
 from .. import _families, _gustav
 from ._layouts import exported
 from ._pattern import Pattern, arrays_of, positions
+from ._transforms import outside
 
 
 class _Plan:
@@ -58,11 +59,16 @@ def pattern_of(a: Pattern, b: Pattern) -> Pattern:
                 "a compiled function makes no patterns; nearest that works: gustav.torch.spgemm of both "
                 "patterns once before it, which keeps theirs"
             )
-        plan = _Plan(a, b, None, torch.float32, 1)
-        native, _ = plan.execute(a.ones(torch.float32), b.ones(torch.float32))
-        known = a._products[b] = Pattern._of(native)
+        known = a._products[b] = _made(a, b)
     product: Pattern = known
     return product
+
+
+@outside
+def _made(a: Pattern, b: Pattern) -> Pattern:
+    plan = _Plan(a, b, None, torch.float32, 1)
+    native, _ = plan.execute(a.ones(torch.float32), b.ones(torch.float32))
+    return Pattern._of(native)
 
 
 def at(

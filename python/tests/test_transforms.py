@@ -1,0 +1,185 @@
+"""Transforms of functions, and tangents: beside the gradients of autograd, which other tests check."""
+
+import pytest
+import torch
+from tensors import DEVICES, F64, made
+from torch.autograd import forward_ad
+
+import gustav.torch as gt
+from gustav.torch import pyg
+
+# PyTorch itself calls what it deprecates when tangents are first seen.
+pytestmark = pytest.mark.filterwarnings("ignore:.torch.jit.script. is:FutureWarning")
+
+ROWS, COLUMNS = 6, 5
+
+
+@pytest.fixture(params=DEVICES, autouse=True)
+def device(request):
+    """Each test on each device."""
+    with torch.device(request.param):
+        yield
+
+
+class Patterns:
+    """On the device of a test."""
+
+    def __init__(self):
+        shapes = ((ROWS, COLUMNS), (COLUMNS, ROWS), (ROWS, ROWS))
+        self.p, self.q, self.square = (made(*shape)[0] for shape in shapes)
+
+
+def _spmm(s, **options):
+    return lambda values, x: gt.spmm(s.p, values, x, **options)
+
+
+#: Of each name, given patterns: a function, and the shapes of what it takes.
+FUNCTIONS = {
+    "spmm": lambda s: (_spmm(s), [(s.p.nnz,), (COLUMNS, 3)]),
+    "spmm of the transpose": lambda s: (_spmm(s, transpose=True), [(s.p.nnz,), (ROWS, 3)]),
+    "spmm of ones": lambda s: (lambda x: gt.spmm(s.p, None, x), [(COLUMNS, 3)]),
+    "mean": lambda s: (_spmm(s, reduce="mean"), [(s.p.nnz,), (COLUMNS, 3)]),
+    "max": lambda s: (_spmm(s, reduce="max"), [(s.p.nnz,), (COLUMNS, 3)]),
+    "sddmm": lambda s: (lambda q, k: gt.sddmm(s.p, q, k), [(ROWS, 3), (COLUMNS, 3)]),
+    "softmax": lambda s: (lambda scores: gt.softmax(s.p, scores), [(s.p.nnz,)]),
+    "attention": lambda s: (
+        lambda q, k, v, bias: gt.attention(s.p, q, k, v, bias=bias),
+        [(ROWS, 3), (COLUMNS, 3), (COLUMNS, 2), (s.p.nnz,)],
+    ),
+    "attention with a slope": lambda s: (
+        lambda q, k, v: gt.attention(s.p, q, k, v, negative_slope=0.2),
+        [(ROWS, 2, 3), (COLUMNS, 2, 3), (COLUMNS, 2, 2)],
+    ),
+    "graph attention": lambda s: (
+        lambda x, of_source, of_target: pyg.graph_attention(s.square, x, of_source, of_target, 0.2),
+        [(ROWS, 2, 3), (2, 3), (2, 3)],
+    ),
+    "spgemm": lambda s: (lambda a, b: gt.spgemm(s.p, a, s.q, b)[1], [(s.p.nnz,), (s.q.nnz,)]),
+}
+each = pytest.mark.parametrize("name", FUNCTIONS)
+
+
+def _random(*shape):
+    return torch.randn(*shape, dtype=F64)
+
+
+def _case(name):
+    """A function, what it takes, and other values of that."""
+    torch.manual_seed(7)
+    f, shapes = FUNCTIONS[name](Patterns())
+    return f, tuple(_random(*shape) for shape in shapes), tuple(_random(*shape) for shape in shapes)
+
+
+def _sum_of_sines(f):
+    """A number whose second derivatives are those of f too."""
+    return lambda *inputs: f(*inputs).sin().sum()
+
+
+def _gradients(f, inputs):
+    inputs = tuple(t.detach().requires_grad_() for t in inputs)
+    return torch.autograd.grad(f(*inputs), inputs)
+
+
+@each
+def test_tangents_are_those_of_two_gradients(name):
+    f, inputs, tangents = _case(name)
+    expected = torch.autograd.functional.jvp(f, inputs, tangents)[1]
+    torch.testing.assert_close(torch.func.jvp(f, inputs, tangents)[1], expected)
+    with forward_ad.dual_level():
+        found = forward_ad.unpack_dual(f(*map(forward_ad.make_dual, inputs, tangents))).tangent
+    torch.testing.assert_close(found, expected)
+    # A tangent of one operand alone: the others are constants.
+    for place, (t, tangent) in enumerate(zip(inputs, tangents, strict=True)):
+
+        def of_one(x, place=place):
+            return f(*inputs[:place], x, *inputs[place + 1 :])
+
+        expected = torch.autograd.functional.jvp(of_one, t, tangent)[1]
+        torch.testing.assert_close(torch.func.jvp(of_one, (t,), (tangent,))[1], expected)
+
+
+@each
+def test_gradients_of_a_function_are_those_of_autograd(name):
+    f, inputs, _ = _case(name)
+    f, places = _sum_of_sines(f), tuple(range(len(inputs)))
+    torch.testing.assert_close(torch.func.grad(f, places)(*inputs), _gradients(f, inputs))
+
+
+@each
+def test_second_derivatives_by_every_order_of_transforms(name):
+    f, inputs, tangents = _case(name)
+    f, places = _sum_of_sines(f), tuple(range(len(inputs)))
+    expected = torch.autograd.functional.hvp(f, inputs, tangents)[1]
+
+    def gradient(*inputs):
+        return torch.func.grad(f, places)(*inputs)
+
+    def along(*inputs):
+        return torch.func.jvp(f, inputs, tangents)[1]
+
+    torch.testing.assert_close(torch.func.jvp(gradient, inputs, tangents)[1], expected)
+    torch.testing.assert_close(torch.func.grad(along, places)(*inputs), expected)
+    torch.testing.assert_close(torch.func.vjp(gradient, *inputs)[1](tangents), expected)
+    twice = torch.func.jvp(along, inputs, tangents)[1]
+    torch.testing.assert_close(twice, sum((e * t).sum() for e, t in zip(expected, tangents, strict=True)))
+
+
+@each
+def test_gradients_of_each_sample(name):
+    f, inputs, others = _case(name)
+    f, places = _sum_of_sines(f), tuple(range(len(inputs)))
+    # The batch of the first operand comes last.
+    batch = tuple(torch.stack(pair, -1 if k == 0 else 0) for k, pair in enumerate(zip(inputs, others, strict=True)))
+    in_dims = (-1,) + (0,) * (len(inputs) - 1)
+    found = torch.vmap(torch.func.grad(f, places), in_dims)(*batch)
+    for sample, of_sample in enumerate((inputs, others)):
+        torch.testing.assert_close(tuple(g[sample] for g in found), _gradients(f, of_sample))
+    # Of one operand alone.
+    found = torch.vmap(lambda x: f(x, *inputs[1:]), -1)(batch[0])
+    torch.testing.assert_close(found, torch.stack([f(x, *inputs[1:]) for x in (inputs[0], others[0])]))
+
+
+def test_a_batch_of_nothing_has_no_sample():
+    f, *_ = _case("spmm of ones")
+    with pytest.raises(ValueError, match="a batch of 0"):
+        torch.vmap(f)(_random(0, COLUMNS, 2))
+
+
+def test_gradcheck_of_tangents():
+    f, inputs, _ = _case("spmm")
+    inputs = tuple(t.requires_grad_() for t in inputs)
+    assert torch.autograd.gradcheck(f, inputs, check_forward_ad=True, check_batched_grad=True)
+    assert torch.autograd.gradgradcheck(f, inputs, check_fwd_over_rev=True, check_rev_over_rev=True)
+
+
+def test_tangents_are_not_lost_by_compilers():
+    f, inputs, tangents = _case("spmm")
+
+    def along(*inputs):
+        return torch.func.jvp(f, inputs, tangents)[1]
+
+    with pytest.raises(torch._dynamo.exc.Unsupported, match="NotImplementedError"):
+        torch.compile(along, backend="eager", fullgraph=True)(*inputs)
+
+
+def test_graphs_inside_of_transforms():
+    """What is made of a graph is made outside of them, and is not made anew."""
+    edge_index = torch.tensor([[1, 2, 0, 1], [0, 0, 2, 1]])
+    x = _random(3, 2)
+
+    def gathered(x, edge_index):
+        return pyg.spmm(edge_index, x).sin().sum()
+
+    expected = _gradients(lambda x: gathered(x, edge_index), (x,))[0]
+    torch.testing.assert_close(torch.func.grad(gathered)(x, edge_index), expected)
+    found = torch.vmap(torch.func.grad(gathered), (0, None))(torch.stack((x, x)), edge_index)
+    torch.testing.assert_close(found, torch.stack((expected, expected)))
+    assert pyg._pattern(edge_index, (3, 3)) is pyg._pattern(edge_index, (3, 3))
+    with pytest.raises(NotImplementedError, match="vmap over indices"):
+        torch.vmap(gathered)(torch.stack((x, x)), torch.stack((edge_index, edge_index)))
+
+    def of_new_pattern(x):
+        pattern = gt.Pattern(torch.tensor([0, 1, 2]), torch.tensor([1, 0]), (2, 2))
+        return gt.spmm(gt.spgemm(pattern, x, pattern, x)[0], None, x).sum()
+
+    torch.testing.assert_close(torch.func.grad(of_new_pattern)(_random(2)), torch.ones(2, dtype=F64))
