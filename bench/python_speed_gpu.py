@@ -125,9 +125,9 @@ def compared(part, case, engines, expected, size, seconds, write, **fields):
     for autograd in ("own thread", "calling thread") if part.endswith(" step") else (None,):
         with torch.autograd.set_multithreading_enabled(autograd != "calling thread"):
             times = measured(calls, seconds)
-        fields = {} if autograd is None else {"autograd": autograd}
+        of_step = {} if autograd is None else {"autograd": autograd}
         for name, (_, error) in right.items():
-            write(dict(**common, **fields, engine=name, status="ok", seconds=times[name], error=error))
+            write(dict(**common, **of_step, engine=name, status="ok", seconds=times[name], error=error))
 
 
 def forward(case, columns, seconds, write):
@@ -398,7 +398,7 @@ def summary(records):
             if ratios:
                 mean = math.exp(statistics.fmean(map(math.log, ratios)))
                 text = f"{mean:.2f} times, worst {min(ratios):.2f}, of {len(ratios)}"
-            name = part if autograd is None else f"{part}, autograd in its {autograd}"
+            name = part if autograd is None else f"{part}, gradients in the {autograd}"
             print(f"{name}, {mine} beside {peer}: {text}" + (f"; {failed} failed" if failed else ""))
     for r in records:
         if r["part"] == "overhead":

@@ -64,7 +64,7 @@ def numpy_dtype(name: str) -> np.dtype[Any]:
 
 
 def empty(like: Any, shape: tuple[int, ...]) -> Any:
-    """A new array of the type and device of `like`, of its library for NumPy, PyTorch and CuPy: see :func:`give_back`."""
+    """A new array of the type and device of `like`: of NumPy, PyTorch or CuPy, or one for :func:`give_back`."""
     if type(like) is np.ndarray:
         return np.empty(shape, like.dtype)
     torch = torch_of(like)
@@ -90,8 +90,8 @@ def _on_gpu(shape: tuple[int, ...], dtype: str, gpu: int) -> Any:
 def give_back(like: Any, result: Any) -> Any:
     """`result`, made by :func:`empty`, as an array of the library of `like`, in place.
 
-    bfloat16 in host memory, which NumPy does not export, is copied. Of a library without ``from_dlpack``, what describes
-    the array is returned as it is. On a GPU nothing is in work on `result` any more: see :func:`_device.settle`.
+    bfloat16 in host memory, which NumPy does not export, is copied. For a library without ``from_dlpack``, `result` is
+    returned as it is. The product has ended: see :func:`_device.settle`.
     """
     if isinstance(like, np.ndarray) or torch_of(like) is not None or cupy_of(like) is not None:
         return result
@@ -126,13 +126,15 @@ def copied(block: Any, like: Any, place: Any) -> Any:
 
 
 def empty_vector(like: Any, length: int, dtype: str) -> Any:
-    """A new vector on the GPU of `like`, with elements of the type of this name, of its library as by :func:`empty`."""
+    """As :func:`empty`, a vector on the GPU of `like` with elements of the type of this name."""
     torch = torch_of(like)
     if torch is not None:
         return torch.empty(length, dtype=getattr(torch, dtype), device=like.device)
     cupy = cupy_of(like)
     if cupy is None:
-        return _on_gpu((length,), dtype, _device.number(like) or 0)
+        gpu = _device.number(like)
+        assert gpu is not None, "the caller computes on a GPU"
+        return _on_gpu((length,), dtype, gpu)
     with like.device:
         return cupy.empty(length, numpy_dtype(dtype))
 
@@ -150,7 +152,7 @@ def checked(name: str, array: Any, with_gradients: str = "gustav.torch") -> Any:
     if type(array) is np.ndarray:
         return array
     if torch_of(array) is not None:
-        if array.requires_grad and _tracks_gradients():
+        if (array.requires_grad and _tracks_gradients()) or _has_tangent(array):
             raise TypeError(
                 f"{name}: the tensor requires gradients, which this function does not compute; "
                 f"{with_gradients} does, or give its detach()"
@@ -187,6 +189,11 @@ def writable(name: str, array: Any) -> Any:
 
 def _tracks_gradients() -> bool:
     return bool(sys.modules["torch"].is_grad_enabled())
+
+
+def _has_tangent(tensor: Any) -> bool:
+    forward_ad = sys.modules["torch"].autograd.forward_ad
+    return forward_ad._current_level >= 0 and forward_ad.unpack_dual(tensor).tangent is not None
 
 
 def common_type(first: Any, second: Any) -> tuple[Any, Any]:

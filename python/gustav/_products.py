@@ -317,7 +317,7 @@ def sddmm(
     if place is not None:
         _no_threads(threads)
     first, second = _families.common_type(x, y)
-    nnz, like = len(operand.indices), first
+    nnz, like = operand.indices.shape[0], first
     if operand.transposed:
         first, second = second, first
     if values is not None:

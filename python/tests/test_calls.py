@@ -111,12 +111,6 @@ def test_tensors_of_other_classes_stay_what_they_are():
     assert parameter.grad.shape == X.shape
 
 
-@pytest.mark.filterwarnings("ignore:There is a performance drop:UserWarning")
-def test_transforms_that_take_operators_apart():
-    found = torch.vmap(lambda x: gt.spmm(P, V.detach(), x))(X.detach().T)
-    torch.testing.assert_close(found.T, gt.spmm(P, V.detach(), X.detach()))
-
-
 @pytest.mark.filterwarnings("ignore:.*torch.jit:FutureWarning", "ignore:.*torch.jit:DeprecationWarning")
 @pytest.mark.filterwarnings("ignore::torch.jit.TracerWarning")
 def test_a_traced_function_has_the_operator():

@@ -16,7 +16,7 @@ import gustav
 import numpy as np
 import pytest
 import torch
-from gustav import _device, _gustav, _memory, _nvrtc
+from gustav import _device, _families, _gustav, _memory, _nvrtc
 from torch.autograd import gradcheck, gradgradcheck
 from torch.library import opcheck
 
@@ -77,6 +77,9 @@ class Described:
     def __dlpack_device__(self):
         return self.device
 
+    def __len__(self):
+        return self.shape[0]
+
     def __dlpack__(self, **options):
         raise AssertionError("the memory of a device was asked for")
 
@@ -115,12 +118,7 @@ def test_without_a_gpu_the_error_says_what_is_missing():
     devices = gustav.devices()
     assert devices[0].name == "cpu" and not devices[1].available and devices[1].description
     assert gustav.Device(*devices[1]).name.startswith("cuda")
-
-
-def test_a_result_of_an_unknown_library_is_refused_with_what_works():
-    with pytest.raises(NotImplementedError, match=r"nearest that works: out="):
-        from gustav import _families
-
+    with pytest.raises(RuntimeError, match="cuda:0.*driver"):
         _families.empty(Described(), (2, 2))
 
 
@@ -214,6 +212,89 @@ def test_indices_of_every_width(offset, index):
     pattern = gt.Pattern(*triple[:2], shape)
     same(gt.spmm(pattern, values, dense(30, 4)), a @ dense(30, 4))
     assert pattern.col.tolist() == indices.tolist() and pattern.crow.tolist() == indptr.tolist()
+
+
+class Foreign:
+    """An array of a library that makes none for others."""
+
+    def __init__(self, tensor):
+        self.tensor, self.shape = tensor, tuple(tensor.shape)
+        self.dtype = str(tensor.dtype).removeprefix("torch.")
+
+    def __dlpack_device__(self):
+        return self.tensor.__dlpack_device__()
+
+    def __len__(self):
+        return self.shape[0]
+
+    def __dlpack__(self, **options):
+        return self.tensor.__dlpack__(**options)
+
+
+@needs_gpu
+@pytest.mark.parametrize("dtype", [*TYPES, torch.int32, torch.int64])
+def test_results_for_other_libraries(dtype):
+    a, b = full(dtype=dtype), dense(30, 4, dtype=dtype)
+    indptr, indices, values, shape = arrays(a)
+    operand = (Foreign(indptr), Foreign(indices), Foreign(values), shape)
+    for found in (
+        gustav.spmm(operand, Foreign(b)),
+        gustav.plan_spmm(operand, 4, dtype=operand[2].dtype).execute(None, Foreign(b)),
+    ):
+        assert isinstance(found, _gustav.DeviceArray) and found.shape == (40, 4)
+        same(torch.from_dlpack(found), a.to(F64) @ b.to(F64))
+        if dtype != torch.bfloat16:
+            # By __cuda_array_interface__.
+            same(torch.as_tensor(found, device="cuda"), a.to(F64) @ b.to(F64))
+    x, y = dense(40, 3, dtype=dtype), dense(30, 3, dtype=dtype)
+    row = torch.arange(40, device="cuda").repeat_interleave(indptr.diff())
+    expected = (x.to(F64)[row] * y.to(F64)[indices]).sum(1)
+    same(torch.from_dlpack(gustav.sddmm(operand, Foreign(x), Foreign(y))), expected)
+    found = gustav.sddmm(operand, Foreign(x), Foreign(y), beta=2, values=Foreign(values))
+    same(torch.from_dlpack(found), expected + 2 * values.to(F64))
+    of_transpose = arrays(a.T.contiguous())
+    c = gustav.spgemm(operand, (*map(Foreign, of_transpose[:3]), of_transpose[3]))
+    assert all(isinstance(part, _gustav.DeviceArray) for part in c[:3])
+    product = torch.sparse_csr_tensor(*map(torch.from_dlpack, c[:3]), size=c[3])
+    same(product.to_dense(), a.to(F64) @ a.to(F64).T)
+
+
+@needs_cupy
+def test_entries_in_any_order_beside_other_libraries_are_refused():
+    from cupyx.scipy import sparse
+
+    row, column = cupy.array([1, 0]), cupy.array([0, 1])
+    p = sparse.coo_matrix((cupy.ones(2), (row, column)), shape=(2, 2))
+    x = Foreign(dense(2, 3))
+    with pytest.raises(NotImplementedError, match="nearest that works: p in CSR"):
+        gustav.sddmm(p, x, x)
+
+
+@needs_gpu
+def test_arrays_that_other_libraries_take():
+    made = _gustav.DeviceArray((2, 3), "float32", 0)
+    assert made.dtype == "float32" and made.__dlpack_device__() == (2, 0)
+    taken = torch.from_dlpack(made)
+    taken += 1
+    # One that nobody takes, and one that outlives the array.
+    made.__dlpack__(stream=1, max_version=(1, 1))
+    del made
+    assert taken.tolist() == [[1.0] * 3] * 2
+    for shape in [(0, 4), (4, 0), ()]:
+        assert tuple(torch.from_dlpack(_gustav.DeviceArray(shape, "bfloat16", 0)).shape) == shape
+    for options in ({"copy": True}, {"dl_device": (1, 0)}):
+        with pytest.raises(BufferError, match="without a copy"):
+            _gustav.DeviceArray((2,), "int64", 0).__dlpack__(**options)
+    with pytest.raises(MemoryError):
+        _gustav.DeviceArray((2**62, 2**62), "float32", 0)
+    with pytest.raises(ValueError, match="negative"):
+        _gustav.DeviceArray((-1, 2), "float32", 0)
+    with pytest.raises(TypeError, match="complex64"):
+        _gustav.DeviceArray((2,), "complex64", 0)
+    before = torch.cuda.mem_get_info()[0]
+    for _ in range(50):
+        torch.from_dlpack(_gustav.DeviceArray((2**22,), "float64", 0))
+    assert torch.cuda.mem_get_info()[0] > before - 2**27
 
 
 @needs_gpu

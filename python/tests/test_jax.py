@@ -24,8 +24,7 @@ def same(found, expected, dtype):
 # Of a sparse result, in SciPy's order: values, indices and offsets.
 parts = ((2, np.float64), (1, np.int64), (0, np.int64))
 on_gpu = jax.default_backend() == "gpu"
-floats = (jnp.float64, jnp.float32, jnp.float16, jnp.bfloat16)
-for dtype in floats if on_gpu else (*floats, jnp.int32, jnp.int64):
+for dtype in (jnp.float64, jnp.float32, jnp.float16, jnp.bfloat16, jnp.int32, jnp.int64):
     def made(*shape):
         numbers = rng.integers(-9, 10, shape) if jnp.issubdtype(dtype, jnp.integer) else rng.standard_normal(shape)
         return jnp.asarray(numbers, dtype)

@@ -5,6 +5,7 @@ import torch
 from tensors import DEVICES, F64, made
 from torch.autograd import forward_ad
 
+import gustav
 import gustav.torch as gt
 from gustav.torch import pyg
 
@@ -139,10 +140,69 @@ def test_gradients_of_each_sample(name):
     torch.testing.assert_close(found, torch.stack([f(x, *inputs[1:]) for x in (inputs[0], others[0])]))
 
 
-def test_a_batch_of_nothing_has_no_sample():
-    f, *_ = _case("spmm of ones")
-    with pytest.raises(ValueError, match="a batch of 0"):
-        torch.vmap(f)(_random(0, COLUMNS, 2))
+@each
+def test_a_batch_of_nothing(name):
+    f, inputs, _ = _case(name)
+    shape = f(*inputs).shape
+    found = torch.vmap(lambda x: f(x, *inputs[1:]))(torch.zeros((0, *inputs[0].shape), dtype=F64))
+    assert found.shape == (0, *shape)
+
+
+def test_a_constant_has_no_tangent():
+    """Zeros for it would be multiplied with what is infinite."""
+    pattern = gt.Pattern(torch.tensor([0, 1, 2]), torch.tensor([0, 1]), (2, 2))
+    values, x = torch.tensor([1.0, 2.0]), torch.tensor([[float("inf")], [3.0]])
+    for reduce in ("sum", "max"):
+        along = torch.func.jvp(lambda x, r=reduce: gt.spmm(pattern, values, x, reduce=r), (x,), (torch.ones(2, 1),))[1]
+        assert along.tolist() == [[1.0], [2.0]]
+    along = torch.func.jvp(lambda k: gt.sddmm(pattern, x, k), (torch.ones(2, 1),), (torch.ones(2, 1),))[1]
+    assert along.tolist() == [float("inf"), 3.0]
+
+
+def test_patterns_without_nonzeros():
+    pattern = gt.Pattern(torch.zeros(4, dtype=torch.int64), torch.zeros(0, dtype=torch.int64), (3, 4))
+    x, values = _random(4, 2), _random(0)
+    for reduce in ("sum", "mean", "max"):
+
+        def f(values, x, reduce=reduce):
+            return gt.spmm(pattern, values, x, reduce=reduce)
+
+        found = torch.func.jvp(f, (values, x), (values, x))
+        assert not found[0].any() and not found[1].any()
+        hessian = torch.func.hessian(_sum_of_sines(f), (0, 1))(values, x)
+        assert [[tuple(part.shape) for part in row] for row in hessian] == [[(0, 0), (0, 4, 2)], [(4, 2, 0), (4, 2, 4, 2)]]
+
+
+def test_what_has_no_gradient_is_refused():
+    """By every order of transforms: a number that loses its tangent, entries of which one gets the gradient of both."""
+    pattern, q = made(3, 3)[0], _random(3, 2)
+    one = torch.tensor(1.0, dtype=F64)
+    for option in ("scale", "negative_slope"):
+
+        def attended(number, option=option):
+            return gt.attention(pattern, q, q, q, **{option: number})
+
+        for transformed in (
+            lambda: torch.func.jvp(attended, (one,), (one,)),
+            lambda: torch.func.grad(lambda s: attended(s).sum())(one),
+        ):
+            with pytest.raises(NotImplementedError, match=f"{option}.*nearest that works: float"):
+                transformed()
+    twice = gt.Pattern(torch.tensor([0, 2, 3]), torch.tensor([0, 0, 1]), (2, 2))
+    once = gt.Pattern(torch.tensor([0, 1, 2]), torch.tensor([0, 1]), (2, 2))
+    a, b = _random(3), _random(2)
+
+    def multiplied(a):
+        return gt.spgemm(twice, a, once, b)[1]
+
+    for transformed in (
+        lambda: torch.func.grad(lambda a: torch.vmap(multiplied)(a[None]).sum())(a),
+        lambda: torch.func.jacrev(torch.func.jacfwd(multiplied))(a),
+    ):
+        with pytest.raises(ValueError, match="pattern_a: two entries are in one position"):
+            transformed()
+    with forward_ad.dual_level(), pytest.raises(TypeError, match=r"gustav\.torch does"):
+        gustav.spmm(torch.eye(3, dtype=F64).to_sparse_csr(), forward_ad.make_dual(q, q))
 
 
 def test_gradcheck_of_tangents():
@@ -152,6 +212,7 @@ def test_gradcheck_of_tangents():
     assert torch.autograd.gradgradcheck(f, inputs, check_fwd_over_rev=True, check_rev_over_rev=True)
 
 
+@pytest.mark.filterwarnings("ignore:Dynamo does not know how to trace:UserWarning")
 def test_tangents_are_not_lost_by_compilers():
     f, inputs, tangents = _case("spmm")
 
@@ -160,6 +221,13 @@ def test_tangents_are_not_lost_by_compilers():
 
     with pytest.raises(torch._dynamo.exc.Unsupported, match="NotImplementedError"):
         torch.compile(along, backend="eager", fullgraph=True)(*inputs)
+    torch._dynamo.reset()
+    with forward_ad.dual_level():
+        duals = tuple(map(forward_ad.make_dual, inputs, tangents))
+        found = forward_ad.unpack_dual(torch.compile(f, backend="aot_eager")(*duals)).tangent
+    torch.testing.assert_close(found, along(*inputs))
+    # Functionalization has no rule for functions of autograd, and none is needed.
+    torch.testing.assert_close(torch.func.functionalize(f)(*inputs), f(*inputs))
 
 
 def test_graphs_inside_of_transforms():
@@ -183,3 +251,24 @@ def test_graphs_inside_of_transforms():
         return gt.spmm(gt.spgemm(pattern, x, pattern, x)[0], None, x).sum()
 
     torch.testing.assert_close(torch.func.grad(of_new_pattern)(_random(2)), torch.ones(2, dtype=F64))
+    kept = []
+
+    def of_transpose(x):
+        kept.append(gt.Pattern.from_edge_index(edge_index, (3, 3)))
+        kept.append(kept[0].transposed()[0])
+        return gt.spmm(kept[1], None, x).sum()
+
+    torch.func.grad(of_transpose)(x)
+    for t in (kept[0].permutation, kept[0].transposed()[1]):
+        assert not torch._C._functorch.is_functorch_wrapped_tensor(t)
+
+
+def test_a_pattern_of_edges_in_a_compiled_function():
+    pattern = gt.Pattern.from_edge_index(torch.tensor([[1, 2, 0, 1], [0, 0, 2, 1]]))
+    weights, x = _random(4).requires_grad_(), _random(3, 2)
+
+    def gathered(weights, x):
+        return pyg.spmm(pattern, x, edge_weight=weights)
+
+    found = torch.compile(gathered, backend="eager", fullgraph=True)(weights, x)
+    torch.testing.assert_close(found, gathered(weights, x))

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use gustav::cuda::DeviceBuffer;
 use gustav::with_scalar;
-use pyo3::exceptions::{PyBufferError, PyTypeError};
+use pyo3::exceptions::{PyBufferError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 
@@ -16,16 +16,31 @@ use crate::element::Element;
 use crate::place::{Given, OnGpu, Place, gpu};
 
 /// An array in memory of the library on a GPU, which other libraries take by DLPack. Its elements, row after row, are
-/// zeros until a product writes them; the product has ended when another library is given the array.
+/// zeros until a product writes them. Another library is given the array when that has ended.
 #[pyclass(frozen, module = "gustav._gustav")]
 pub struct DeviceArray {
-    memory: Arc<OnGpu<DeviceBuffer<u8>>>,
+    /// There until its end.
+    memory: Option<Arc<OnGpu<DeviceBuffer<u8>>>>,
     gpu: u32,
     element: Element,
     /// The name of the elements' type.
     #[pyo3(get)]
     dtype: String,
     shape: Vec<i64>,
+}
+
+impl DeviceArray {
+    fn address(&self) -> u64 {
+        self.memory.as_ref().map_or(0, |memory| memory.address())
+    }
+}
+
+impl Drop for DeviceArray {
+    fn drop(&mut self) {
+        let memory = self.memory.take();
+        // Freeing waits for the device, and that may wait for a thread that needs the interpreter.
+        Python::attach(|py| py.detach(|| drop(memory)));
+    }
 }
 
 #[pymethods]
@@ -35,10 +50,14 @@ impl DeviceArray {
     fn new(py: Python<'_>, shape: Vec<i64>, dtype: &str, ordinal: u32) -> PyResult<Self> {
         let device = gpu(py, ordinal)?;
         let element = Element::named(dtype);
+        element.value("a new array")?;
+        if let Some(extent) = shape.iter().find(|extent| **extent < 0) {
+            return Err(PyValueError::new_err(format!("shape: {extent} is negative")));
+        }
         let place = Place::new(py, Some((ordinal, 0, py.None())))?;
-        let bytes = shape.iter().try_fold(element.bytes(), |bytes, &extent| {
-            usize::try_from(extent).ok().and_then(|extent| bytes.checked_mul(extent))
-        });
+        let bytes = shape
+            .iter()
+            .try_fold(element.bytes(), |bytes, &extent| bytes.checked_mul(extent as usize));
         let memory = place.run(py, &device, || {
             let on = device.cuda_device()?;
             // Not of a pool, whose memory is free again in the order of streams: other libraries have their own.
@@ -47,7 +66,7 @@ impl DeviceArray {
             on.stream().synchronize()?;
             Ok(buffer)
         })?;
-        let memory = Arc::new(OnGpu::new(&device, memory));
+        let memory = Some(Arc::new(OnGpu::new(&device, memory)));
         Ok(DeviceArray { memory, gpu: ordinal, element, dtype: dtype.to_owned(), shape })
     }
 
@@ -60,7 +79,7 @@ impl DeviceArray {
         (CUDA, self.gpu)
     }
 
-    /// The array as a tensor of DLPack, in the order of every `stream`.
+    /// The array as a tensor of DLPack. No `stream` has to wait: the product has ended.
     #[pyo3(signature = (*, stream = None, max_version = None, dl_device = None, copy = None))]
     fn __dlpack__<'py>(
         &self,
@@ -78,7 +97,7 @@ impl DeviceArray {
             ));
         }
         let memory = Memory {
-            data: self.memory.address() as *mut c_void,
+            data: self.address() as *mut c_void,
             gpu: self.gpu as i32,
             element: &self.element,
             shape: &self.shape,
@@ -93,7 +112,7 @@ impl DeviceArray {
         interface.set_item("version", 3)?;
         interface.set_item("shape", self.shape(py)?)?;
         interface.set_item("typestr", typestr(self.element.value("the array")?))?;
-        interface.set_item("data", (self.memory.address(), false))?;
+        interface.set_item("data", (self.address(), false))?;
         Ok(interface)
     }
 

@@ -175,7 +175,8 @@ pub fn capsule<'py>(
     let shape = memory.shape.to_vec();
     let mut strides = vec![1; shape.len()];
     for k in (1..shape.len()).rev() {
-        strides[k - 1] = strides[k] * shape[k].max(1);
+        // A shape without elements may have any strides.
+        strides[k - 1] = i64::saturating_mul(strides[k], shape[k].max(1));
     }
     let tensor = Tensor {
         data: memory.data,

@@ -3,8 +3,8 @@
 The dispatcher reaches a kernel in Python through functions in Python, which take longer than a small product does, and
 with gradients several times as long. An eager call on plain tensors comes to the same kernel, with the same rules for
 gradients, by a function of autograd. Compilers, modes, tracers, profilers, and tensors that are more than their memory
-go by the registered operators. For transforms (:mod:`torch.func`) and tangents those have no rules: they go by another
-function of autograd, which has.
+go by the registered operators. These have no rules for transforms (:mod:`torch.func`) and tangents: such calls go by
+another function of autograd, which has.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ _plain = _PlainKeys()
 def _way(arguments: tuple[Any, ...]) -> int:
     """How an eager call with these arguments reaches the kernel."""
     if _transforms.are_active():
-        return _TRANSFORMED
+        return _BY_DISPATCHER if _transforms.functionalizes() else _TRANSFORMED
     if (
         _is_included(_MODES)
         or _tracing_state() is not None
@@ -111,7 +111,7 @@ def add(
 
     def call(*arguments: Any) -> Any:
         if _is_compiling():
-            if _transforms.differentiates_forward():
+            if _transforms.has_level():
                 # The registered operators would drop tangents, and say nothing. Without fullgraph this is a graph break.
                 raise NotImplementedError(
                     f"{name}: tangents are not compiled; nearest that works: torch.func.jvp outside of torch.compile"
@@ -126,5 +126,5 @@ def add(
             return transformed(*arguments)
         return registered(*arguments)
 
-    transformed = _transforms.rules(call, context, backward)
+    transformed = _transforms.with_rules(call, context, backward)
     setattr(calls, name, call)

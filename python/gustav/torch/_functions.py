@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 from torch import Tensor
 
-from . import _spgemm
+from . import _spgemm, _transforms
 from ._layouts import expect_tensor
 from ._operators import calls
 from ._pattern import Pattern
@@ -181,8 +181,8 @@ def spgemm(
     _expect("values_a", values_a, pattern_a.nnz, -1)
     _expect("values_b", values_b, pattern_b.nnz, -1)
     for name, operand, pattern in (("a", values_a, pattern_a), ("b", values_b, pattern_b)):
-        if operand.requires_grad and torch.is_grad_enabled() and not pattern.is_unique():
-            raise ValueError(f"pattern_{name}: two entries are in one position; gradients need one")
+        if _transforms.is_differentiated(operand) and not pattern.is_unique():
+            raise ValueError(f"pattern_{name}: two entries are in one position; gradients and transforms need one")
     product = _spgemm.pattern_of(pattern_a, pattern_b)
     values: Tensor = calls.spgemm_at(
         product._handle,
@@ -201,7 +201,7 @@ def number(name: str, value: float | None) -> float | None:
     """A number that has no gradient, as a float."""
     if value is None:
         return None
-    if isinstance(value, Tensor) and value.requires_grad:
+    if isinstance(value, Tensor) and _transforms.is_differentiated(value):
         raise NotImplementedError(f"{name}: gradients with respect to it are not implemented; nearest that works: float")
     if isinstance(value, str):
         raise TypeError(f"{name}: expected a number, found a str")

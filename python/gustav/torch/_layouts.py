@@ -67,7 +67,7 @@ def of_nonzeros(bias: Tensor | None) -> tuple[Any, str] | None:
     _device.expect_storage(bias)
     if bias.T.is_contiguous():
         return to_dlpack(flat(bias.T)), "head_major"
-    return to_dlpack(flat(bias)), "nonzero_major"
+    return to_dlpack(flat(bias.contiguous())), "nonzero_major"
 
 
 def flat(t: Tensor) -> Tensor:

@@ -198,7 +198,8 @@ def _spmm_extremum_backward(ctx: Any, g: Tensor, _: Any) -> Any:
     winners = winners.clamp(min=0)
     of_values = of_x = None
     if ctx.nnz == 0:
-        return None, None, None, values, torch.zeros_like(x), None, None
+        of_values = None if values is None else torch.zeros_like(values)
+        return None, None, None, of_values, torch.zeros_like(x), None, None
     inner = calls.inner_indices(ctx.handle, ctx.nnz, x, ctx.transpose)[winners]
     if ctx.needs_input_grad[3]:
         products = (g * x.gather(0, inner)).reshape(-1)

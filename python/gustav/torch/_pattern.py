@@ -231,6 +231,7 @@ class Pattern:
     def _arrays(self) -> tuple[Tensor, Tensor]:
         return arrays_of(self._native, self.device)
 
+    @outside
     def to(self, device: torch.device | str | int) -> Pattern:
         """The pattern on a device: itself if it is there, else a new one.
 
@@ -264,6 +265,7 @@ class Pattern:
         gpu = self._gpu
         return None if gpu is None else (gpu, _device.torch_stream(torch, gpu), None)
 
+    @outside
     def transposed(self) -> tuple[Pattern, Tensor]:
         """The pattern of the transpose, and for each of its nonzeros the position of the same nonzero here.
 
@@ -292,6 +294,8 @@ class Pattern:
 
     def kept_permutation(self) -> Any:
         """The permutation, which a graph that is being captured keeps."""
+        if torch.compiler.is_compiling():
+            return self.permutation
         return self.keep("permutation", lambda: self.permutation)
 
     def positions(self, columns: Tensor) -> Tensor:

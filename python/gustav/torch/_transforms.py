@@ -1,7 +1,6 @@
-"""Rules by which the transforms of :mod:`torch.func`, and tangents, pass through operators.
+"""How calls of operators pass through the transforms of :mod:`torch.func`, and how they carry tangents.
 
-Every operator has gradients of any order. What else transforms ask for follows from those: tangents are gradients of
-gradients, and a batch is one call after another.
+The rules need nothing of an operator but its gradients, which have gradients themselves.
 """
 
 from __future__ import annotations
@@ -16,48 +15,76 @@ from torch._functorch.pyfunctorch import temporarily_clear_interpreter_stack
 from torch.autograd import forward_ad
 
 _C: Any = torch._C._functorch
+# Its functions have no types.
 _forward_ad: Any = forward_ad
+_FUNCTIONALIZE = _C.TransformType.Functionalize
 
 _Result = TypeVar("_Result")
 
 
 def are_active() -> bool:
-    """Whether a transform is on, or tangents are."""
-    return _C.peek_interpreter_stack() is not None or (
-        _forward_ad._current_level >= 0 and torch._C._is_fwd_grad_enabled()
+    """Whether a transform is on, or tangents are, in whatever thread: PyTorch has one level of tangents for all."""
+    return _C.peek_interpreter_stack() is not None or (has_level() and torch._C._is_fwd_grad_enabled())
+
+
+def has_level() -> bool:
+    """Whether there may be tangents; compilers can follow this function."""
+    return bool(_forward_ad._current_level >= 0)
+
+
+def functionalizes() -> bool:
+    """Whether the innermost transform is ``functionalize``, for which functions of autograd have no rule."""
+    interpreter = _C.peek_interpreter_stack()
+    return interpreter is not None and interpreter.key() == _FUNCTIONALIZE
+
+
+def is_differentiated(t: Tensor) -> bool:
+    """Whether a gradient or a tangent of a tensor may be asked for."""
+    requires_grad = t.requires_grad and torch.is_grad_enabled()
+    if torch.compiler.is_compiling():
+        return requires_grad
+    return bool(
+        requires_grad
+        or _C.is_functorch_wrapped_tensor(t)
+        or (has_level() and _forward_ad.unpack_dual(t).tangent is not None)
     )
 
 
-def differentiates_forward() -> bool:
-    """Whether tangents are on, as a compiler sees it too."""
-    level: int = _forward_ad._current_level
-    return level >= 0
-
-
-def rules(
-    call: Callable[..., Any], context: Callable[..., None], backward: Callable[..., Any]
+def with_rules(
+    call: Callable[..., Any], save: Callable[..., None], backward: Callable[..., Any]
 ) -> Callable[..., Any]:
-    """`call`, an operator with the functions that it was registered with, as transforms take it."""
+    """`call`, an operator, with rules for transforms; `save` and `backward` are what it was registered with."""
 
     class Transformed(torch.autograd.Function):
         @staticmethod
         def forward(*arguments: Any) -> Any:
-            # No transform is left, and no tangent counts in here.
+            # All transforms are behind it now, and `call` finds the kernel.
             return call(*arguments)
 
         @staticmethod
         def setup_context(ctx: Any, inputs: Any, output: Any) -> None:
-            context(ctx, inputs, output)
-            ctx.inputs = inputs
-            ctx.has_tangent = [o.is_floating_point() for o in _as_tuple(output)]
+            save(ctx, inputs, output)
+            # A tangent of zeros would be multiplied, with what may be infinite, where None is left out.
+            ctx.set_materialize_grads(False)
+            ctx.outputs = [(o.shape, o.dtype, o.device) for o in _as_tuple(output)]
+            ctx.inputs = inputs if has_level() else None
 
         @staticmethod
         def backward(ctx: Any, *gradients: Any) -> Any:
-            return backward(ctx, *gradients)
+            if all(g is None for g in gradients):
+                return (None,) * len(ctx.needs_input_grad)
+            filled = (
+                torch.zeros(shape, dtype=dtype, device=device) if g is None and dtype.is_floating_point else g
+                for g, (shape, dtype, device) in zip(gradients, ctx.outputs, strict=True)
+            )
+            return backward(ctx, *filled)
 
         @staticmethod
         def jvp(ctx: Any, *tangents: Any) -> Any:
-            return _tangents_of(call, ctx.inputs, ctx.has_tangent, tangents)
+            has_tangent = [dtype.is_floating_point for _, dtype, _ in ctx.outputs]
+            # Compilers would look into it, and find tensors without their tangents.
+            untraced: Any = torch.compiler.disable(_tangents_of)  # type: ignore[no-untyped-call]
+            return untraced(call, ctx.inputs, has_tangent, tangents)
 
         @staticmethod
         def vmap(info: Any, in_dims: Any, *arguments: Any) -> Any:
@@ -74,7 +101,7 @@ def _as_tuple(outputs: Any) -> tuple[Tensor, ...]:
 def _tangents_of(
     call: Callable[..., Any], inputs: tuple[Any, ...], has_tangent: list[bool], tangents: tuple[Any, ...]
 ) -> Any:
-    """J·t of an operator: Jᵀ·g, which is linear in g, differentiated with respect to g; None of what has no tangent."""
+    """J·t of an operator: Jᵀ·g, which is linear in g, differentiated with respect to g. Indices have None."""
     found: Any = iter(())
     if any(has_tangent):
         given = [place for place, t in enumerate(tangents) if isinstance(t, Tensor)]
@@ -98,24 +125,32 @@ def _tangents_of(
 def _one_by_one(
     call: Callable[..., Any], batches: int, in_dims: tuple[int | None, ...], arguments: tuple[Any, ...]
 ) -> Any:
-    """The results of a batch of calls, stacked, and that their batch leads."""
+    """The results of a batch of calls, stacked, and the dimensions of the batch in them, as ``vmap`` returns both."""
+
+    def one(batch: int) -> Any:
+        return call(*(a if d is None else a.select(d, batch) for a, d in zip(arguments, in_dims, strict=True)))
+
     if batches == 0:
-        raise ValueError("vmap: a batch of 0 calls has no result to take shapes from; give at least one")
-    results = [
-        call(*(a if d is None else a.select(d, batch) for a, d in zip(arguments, in_dims, strict=True)))
-        for batch in range(batches)
-    ]
+        # What a call would return says the shapes.
+        of_one = (
+            a if d is None else a.new_zeros((*a.shape[:d], *a.shape[d + 1 :]))
+            for a, d in zip(arguments, in_dims, strict=True)
+        )
+        results = [call(*of_one)]
+    else:
+        results = [one(batch) for batch in range(batches)]
     if isinstance(results[0], tuple):
-        return tuple(torch.stack(output) for output in zip(*results, strict=True)), (0,) * len(results[0])
-    return torch.stack(results), 0
+        return tuple(torch.stack(output)[:batches] for output in zip(*results, strict=True)), (0,) * len(results[0])
+    return torch.stack(results)[:batches], 0
 
 
 def outside(function: Callable[..., _Result]) -> Callable[..., _Result]:
-    """`function` outside of all transforms: for what is made of a graph, which none of them changes."""
+    """`function` outside of all transforms: what it makes of a graph is kept, and would be theirs else."""
 
     @functools.wraps(function)
     def outside_of_all(*arguments: Any, **options: Any) -> _Result:
-        if _C.peek_interpreter_stack() is None:
+        # Compilers follow the function itself.
+        if torch.compiler.is_compiling() or _C.peek_interpreter_stack() is None:
             return function(*arguments, **options)
         arguments = tuple(map(_unwrapped, arguments))
         options = {name: _unwrapped(option) for name, option in options.items()}
