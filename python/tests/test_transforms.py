@@ -144,15 +144,17 @@ def test_gradients_of_each_sample(name):
 def test_a_batch_of_nothing(name):
     f, inputs, _ = _case(name)
     shape = f(*inputs).shape
-    found = torch.vmap(lambda x: f(x, *inputs[1:]))(torch.zeros((0, *inputs[0].shape), dtype=F64))
-    assert found.shape == (0, *shape)
+    none = torch.zeros((0, *inputs[0].shape), dtype=F64)
+    assert torch.vmap(lambda x: f(x, *inputs[1:]))(none).shape == (0, *shape)
+    gradients = torch.vmap(torch.func.grad(lambda x: f(x, *inputs[1:]).sum()))(none)
+    assert gradients.shape == none.shape
 
 
 def test_a_constant_has_no_tangent():
     """Zeros for it would be multiplied with what is infinite."""
     pattern = gt.Pattern(torch.tensor([0, 1, 2]), torch.tensor([0, 1]), (2, 2))
     values, x = torch.tensor([1.0, 2.0]), torch.tensor([[float("inf")], [3.0]])
-    for reduce in ("sum", "max"):
+    for reduce in ("sum", "mean", "max"):
         along = torch.func.jvp(lambda x, r=reduce: gt.spmm(pattern, values, x, reduce=r), (x,), (torch.ones(2, 1),))[1]
         assert along.tolist() == [[1.0], [2.0]]
     along = torch.func.jvp(lambda k: gt.sddmm(pattern, x, k), (torch.ones(2, 1),), (torch.ones(2, 1),))[1]
@@ -173,6 +175,7 @@ def test_patterns_without_nonzeros():
         assert [[tuple(part.shape) for part in row] for row in hessian] == [[(0, 0), (0, 4, 2)], [(4, 2, 0), (4, 2, 4, 2)]]
 
 
+@pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor that is not a leaf:UserWarning")
 def test_what_has_no_gradient_is_refused():
     """By every order of transforms: a number that loses its tangent, entries of which one gets the gradient of both."""
     pattern, q = made(3, 3)[0], _random(3, 2)
@@ -201,6 +204,10 @@ def test_what_has_no_gradient_is_refused():
     ):
         with pytest.raises(ValueError, match="pattern_a: two entries are in one position"):
             transformed()
+    compiled = torch.compile(lambda a: torch.vmap(multiplied)(a[None]).sum(), backend="eager")
+    multiplied(a)
+    with pytest.raises(Exception, match="two entries are in one position|is_unique"):
+        compiled(a.requires_grad_()).backward()
     with forward_ad.dual_level(), pytest.raises(TypeError, match=r"gustav\.torch does"):
         gustav.spmm(torch.eye(3, dtype=F64).to_sparse_csr(), forward_ad.make_dual(q, q))
 
@@ -228,6 +235,8 @@ def test_tangents_are_not_lost_by_compilers():
     torch.testing.assert_close(found, along(*inputs))
     # Functionalization has no rule for functions of autograd, and none is needed.
     torch.testing.assert_close(torch.func.functionalize(f)(*inputs), f(*inputs))
+    with pytest.raises(RuntimeError, match="Functionalize rule"):
+        torch.func.jvp(torch.func.functionalize(f), inputs, tangents)
 
 
 def test_graphs_inside_of_transforms():

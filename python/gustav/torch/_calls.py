@@ -66,7 +66,8 @@ _plain = _PlainKeys()
 def _way(arguments: tuple[Any, ...]) -> int:
     """How an eager call with these arguments reaches the kernel."""
     if _transforms.are_active():
-        return _BY_DISPATCHER if _transforms.functionalizes() else _TRANSFORMED
+        # There tangents would be lost: by the other way they are refused.
+        return _BY_DISPATCHER if _transforms.functionalizes() and not _transforms.has_level() else _TRANSFORMED
     if (
         _is_included(_MODES)
         or _tracing_state() is not None
@@ -91,9 +92,17 @@ def _way(arguments: tuple[Any, ...]) -> int:
 
 
 def add(
-    name: str, kernel: Callable[..., Any], context: Callable[..., None], backward: Callable[..., Any]
+    name: str,
+    kernel: Callable[..., Any],
+    context: Callable[..., None],
+    backward: Callable[..., Any],
+    *,
+    is_constant: bool,
 ) -> None:
-    """Adds the registered operator of this name, with the functions that it was registered with."""
+    """Adds the registered operator of this name, with the functions that it was registered with.
+
+    `is_constant` if its result depends on no tensor's elements.
+    """
     registered = getattr(torch.ops.gustav, name).default
 
     class Direct(torch.autograd.Function):
@@ -126,5 +135,5 @@ def add(
             return transformed(*arguments)
         return registered(*arguments)
 
-    transformed = _transforms.with_rules(call, context, backward)
+    transformed = _transforms.with_rules(call, context, backward, is_constant)
     setattr(calls, name, call)

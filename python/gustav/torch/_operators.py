@@ -202,8 +202,8 @@ def _spmm_extremum_backward(ctx: Any, g: Tensor, _: Any) -> Any:
         return None, None, None, of_values, torch.zeros_like(x), None, None
     inner = calls.inner_indices(ctx.handle, ctx.nnz, x, ctx.transpose)[winners]
     if ctx.needs_input_grad[3]:
-        products = (g * x.gather(0, inner)).reshape(-1)
-        of_values = torch.zeros_like(values).index_add(0, winners.reshape(-1), products)
+        products = (g * x.gather(0, inner)).flatten()
+        of_values = torch.zeros_like(values).scatter_add(0, winners.flatten(), products)
     if ctx.needs_input_grad[4]:
         products = g if values is None else g * values[winners]
         of_x = torch.zeros_like(x).scatter_add(0, inner, products)
@@ -283,4 +283,4 @@ for _name, _kernel, _fake, _context, _backward in (
     torch.library.register_autograd(
         f"gustav::{_name}", _backward, setup_context=_context, lib=_library
     )
-    _calls.add(_name, _kernel, _context, _backward)
+    _calls.add(_name, _kernel, _context, _backward, is_constant=_context is _constant_context)

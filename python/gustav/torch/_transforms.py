@@ -42,7 +42,8 @@ def is_differentiated(t: Tensor) -> bool:
     """Whether a gradient or a tangent of a tensor may be asked for."""
     requires_grad = t.requires_grad and torch.is_grad_enabled()
     if torch.compiler.is_compiling():
-        return requires_grad
+        # What is below a transform is not to be seen there.
+        return requires_grad or _C.peek_interpreter_stack() is not None
     return bool(
         requires_grad
         or _C.is_functorch_wrapped_tensor(t)
@@ -51,9 +52,12 @@ def is_differentiated(t: Tensor) -> bool:
 
 
 def with_rules(
-    call: Callable[..., Any], save: Callable[..., None], backward: Callable[..., Any]
+    call: Callable[..., Any], save: Callable[..., None], backward: Callable[..., Any], is_constant: bool
 ) -> Callable[..., Any]:
-    """`call`, an operator, with rules for transforms; `save` and `backward` are what it was registered with."""
+    """`call`, an operator, with rules for transforms.
+
+    `save` and `backward` are what it was registered with; `is_constant` if its result depends on no tensor's elements.
+    """
 
     class Transformed(torch.autograd.Function):
         @staticmethod
@@ -66,6 +70,8 @@ def with_rules(
             save(ctx, inputs, output)
             # A tangent of zeros would be multiplied, with what may be infinite, where None is left out.
             ctx.set_materialize_grads(False)
+            if is_constant:
+                ctx.mark_non_differentiable(*_as_tuple(output))
             ctx.outputs = [(o.shape, o.dtype, o.device) for o in _as_tuple(output)]
             ctx.inputs = inputs if has_level() else None
 
@@ -81,13 +87,15 @@ def with_rules(
 
         @staticmethod
         def jvp(ctx: Any, *tangents: Any) -> Any:
-            has_tangent = [dtype.is_floating_point for _, dtype, _ in ctx.outputs]
+            has_tangent = [dtype.is_floating_point and not is_constant for _, dtype, _ in ctx.outputs]
             # Compilers would look into it, and find tensors without their tangents.
             untraced: Any = torch.compiler.disable(_tangents_of)  # type: ignore[no-untyped-call]
             return untraced(call, ctx.inputs, has_tangent, tangents)
 
         @staticmethod
         def vmap(info: Any, in_dims: Any, *arguments: Any) -> Any:
+            if is_constant:
+                return call(*_of_one(in_dims, arguments)), None
             return _one_by_one(call, info.batch_size, in_dims, arguments)
 
     apply: Callable[..., Any] = Transformed.apply
@@ -130,18 +138,19 @@ def _one_by_one(
     def one(batch: int) -> Any:
         return call(*(a if d is None else a.select(d, batch) for a, d in zip(arguments, in_dims, strict=True)))
 
-    if batches == 0:
-        # What a call would return says the shapes.
-        of_one = (
-            a if d is None else a.new_zeros((*a.shape[:d], *a.shape[d + 1 :]))
-            for a, d in zip(arguments, in_dims, strict=True)
-        )
-        results = [call(*of_one)]
-    else:
-        results = [one(batch) for batch in range(batches)]
+    # Of no batch what a call would return says the shapes.
+    results = [one(batch) for batch in range(batches)] or [call(*_of_one(in_dims, arguments))]
     if isinstance(results[0], tuple):
         return tuple(torch.stack(output)[:batches] for output in zip(*results, strict=True)), (0,) * len(results[0])
     return torch.stack(results)[:batches], 0
+
+
+def _of_one(in_dims: tuple[int | None, ...], arguments: tuple[Any, ...]) -> list[Any]:
+    """Arguments of the shapes that those of one call of a batch have."""
+    return [
+        a if d is None else a.new_zeros((*a.shape[:d], *a.shape[d + 1 :]))
+        for a, d in zip(arguments, in_dims, strict=True)
+    ]
 
 
 def outside(function: Callable[..., _Result]) -> Callable[..., _Result]:
