@@ -6,8 +6,8 @@
 The second is `python_speed_gpu.py`: beside CuPy, torch.sparse and PyG. FILE gets a line of JSON for every record;
 `python_tables.py` makes the tables of the documentation of them.
 
-Peers that are not installed are left out. Times are medians of rounds in which both sides are interleaved; a ratio is the
-peer's time over ours. At the end there is the geometric mean for each peer, and what a call costs.
+Peers that are not installed are left out. Times are medians of calls in turns; a ratio is the peer's time over ours. At the
+end there is the geometric mean for each peer, and what a call costs.
 """
 
 from __future__ import annotations
@@ -20,6 +20,9 @@ import pathlib
 import platform
 import statistics
 import time
+
+# First: it sets what PyTorch and MKL read when they are loaded.
+from python_turns import in_turns
 
 import gustav
 import numpy as np
@@ -69,18 +72,6 @@ def peers(a, b, threads):
     yield "torch", lambda: (on_torch @ dense).numpy()
 
 
-def interleaved(ours, theirs, seconds):
-    """Median seconds of both, one after the other until the time is over."""
-    times = ([], [])
-    end = time.perf_counter() + seconds
-    while len(times[0]) < 5 or time.perf_counter() < end:
-        for work, taken in zip((ours, theirs), times, strict=True):
-            start = time.perf_counter()
-            work()
-            taken.append(time.perf_counter() - start)
-    return tuple(statistics.median(taken) for taken in times)
-
-
 def compare(seconds, threads, write):
     """Products of matrices, without a plan and with one, beside every peer."""
     rng = np.random.default_rng(0)
@@ -96,7 +87,7 @@ def compare(seconds, threads, write):
                 ):
                     for peer, theirs in peers(a, b, threads):
                         np.testing.assert_allclose(ours(), theirs(), rtol=1e-3, atol=1e-3)
-                        mine, other = interleaved(ours, theirs, seconds)
+                        times = in_turns({"ours": ours, "theirs": theirs}, seconds)
                         write(
                             part="products",
                             matrix=name,
@@ -104,8 +95,8 @@ def compare(seconds, threads, write):
                             columns=columns,
                             engine=way,
                             peer=peer,
-                            seconds=mine,
-                            seconds_of_peer=other,
+                            seconds=times["ours"],
+                            seconds_of_peer=times["theirs"],
                         )
 
 
@@ -216,8 +207,8 @@ def pairs(seconds, threads, write):
         except (RuntimeError, NotImplementedError) as e:  # A failure of a peer is a result.
             write(part="pairs", name=name, peer=peer, message=" ".join(str(e).split())[:300])
             continue
-        mine, other = interleaved(ours, theirs, seconds)
-        write(part="pairs", name=name, peer=peer, seconds=mine, seconds_of_peer=other)
+        times = in_turns({"ours": ours, "theirs": theirs}, seconds)
+        write(part="pairs", name=name, peer=peer, seconds=times["ours"], seconds_of_peer=times["theirs"])
 
 
 def per_call(seconds, write):

@@ -4,7 +4,7 @@ product. Checked in the same run.
     python bench/python_training.py [--threads N] [--seconds S] [--json FILE] FOLDER ...
 
 FOLDERs hold matrices in files that `gustav.read` takes; those of fewer than 20,000 nonzeros are left out. Times are
-medians of rounds in which all sides are interleaved. FILE gets a line of JSON for every record.
+medians of calls in turns. FILE gets a line of JSON for every record.
 """
 
 from __future__ import annotations
@@ -17,6 +17,9 @@ import pathlib
 import statistics
 import time
 
+# First: it sets what PyTorch reads when it is loaded.
+from python_turns import in_turns
+
 import gustav
 import gustav.torch as gt
 import numpy as np
@@ -24,20 +27,6 @@ import torch
 
 LEAST_NONZEROS = 20_000
 DEPTHS = (32, 64, 128)
-
-
-def interleaved(works, seconds):
-    """Median seconds of each of `works`, by name."""
-    for work in works.values():
-        work()
-    times = {name: [] for name in works}
-    end = time.perf_counter() + seconds * len(works)
-    while time.perf_counter() < end or any(len(taken) < 5 for taken in times.values()):
-        for name, work in works.items():
-            start = time.perf_counter()
-            work()
-            times[name].append(time.perf_counter() - start)
-    return {name: statistics.median(taken) for name, taken in times.items()}
 
 
 def check(name, found, row, column, left, right):
@@ -97,7 +86,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("folders", nargs="+", type=pathlib.Path)
     parser.add_argument("--threads", type=int, default=os.cpu_count())
-    parser.add_argument("--seconds", type=float, default=0.3, help="for each side of a comparison")
+    parser.add_argument("--seconds", type=float, default=0.3, help="for each comparison")
     parser.add_argument("--json", type=pathlib.Path)
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
@@ -115,7 +104,7 @@ def main():
                     "nonzeros": int(a.nnz),
                     "depth": depth,
                     "threads": arguments.threads,
-                    "seconds": interleaved(products(a, depth), arguments.seconds),
+                    "seconds": in_turns(products(a, depth), arguments.seconds),
                 }
                 records.append(record)
                 if arguments.json:
