@@ -4,7 +4,7 @@ product. Checked in the same run.
     python bench/python_training.py [--threads N] [--seconds S] [--json FILE] FOLDER ...
 
 FOLDERs hold matrices in files that `gustav.read` takes; those of fewer than 20,000 nonzeros are left out. Times are
-medians of calls in turns. FILE gets a line of JSON for every record.
+medians of calls in turns, each after caches were emptied (cold) or not (hot). FILE gets a line of JSON for every record.
 """
 
 from __future__ import annotations
@@ -26,6 +26,8 @@ import numpy as np
 import torch
 
 LEAST_NONZEROS = 20_000
+# Bytes that are written before each call, so that operands are not in caches: several times those of a server's core.
+EVICTING = 2**27
 DEPTHS = (32, 64, 128)
 
 
@@ -73,14 +75,15 @@ RATIOS = (
 
 
 def summary(records):
-    for depth in DEPTHS:
-        own = [r["seconds"] for r in records if r["depth"] == depth]
-        for over, under, name in RATIOS:
-            ratios = [seconds[over] / seconds[under] for seconds in own]
-            if ratios:
-                mean = math.exp(statistics.fmean(map(math.log, ratios)))
-                print(f"{depth}: {name}: {mean:.2f}, {min(ratios):.2f} to {max(ratios):.2f}, of {len(ratios)}")
-
+    for caches, times in (("cold", "seconds"), ("hot", "hot_seconds")):
+        for depth in DEPTHS:
+            own = [r[times] for r in records if r["depth"] == depth]
+            for over, under, name in RATIOS:
+                ratios = [seconds[over] / seconds[under] for seconds in own]
+                if ratios:
+                    mean = math.exp(statistics.fmean(map(math.log, ratios)))
+                    span = f"{min(ratios):.2f} to {max(ratios):.2f}, of {len(ratios)}"
+                    print(f"{caches}, {depth}: {name}: {mean:.2f}, {span}")
 
 def main():
     parser = argparse.ArgumentParser()
@@ -91,20 +94,22 @@ def main():
     arguments = parser.parse_args()
     torch.set_num_threads(arguments.threads)
     gustav.set_num_threads(arguments.threads)
-    records = []
+    records, written = [], np.zeros(EVICTING // 8)
     for folder in arguments.folders:
         for path in sorted(p for p in folder.iterdir() if ".mtx" in p.name):
             a = gustav.read(path)
             if a.nnz < LEAST_NONZEROS:
                 continue
             for depth in DEPTHS:
+                works = products(a, depth)
                 record = {
                     "folder": folder.name,
                     "matrix": path.name.partition(".")[0],
                     "nonzeros": int(a.nnz),
                     "depth": depth,
                     "threads": arguments.threads,
-                    "seconds": in_turns(products(a, depth), arguments.seconds),
+                    "seconds": in_turns(works, arguments.seconds, lambda: written.fill(1.0)),
+                    "hot_seconds": in_turns(works, arguments.seconds),
                 }
                 records.append(record)
                 if arguments.json:

@@ -19,10 +19,11 @@ ASLEEP = 0.003
 COUNTED = 3
 
 
-def in_turns(works, seconds):
+def in_turns(works, seconds, before=lambda: None):
     """Median seconds of each of `works`, by name, for about as many seconds in all.
 
-    Each has turns of a few calls, of which those before the threads of the others sleep do not count.
+    Each has turns of a few calls, of which those before the threads of the others sleep do not count. `before` runs before
+    each call, and is not timed.
     """
     times = {name: [] for name in works}
     end = time.perf_counter() + seconds
@@ -30,6 +31,7 @@ def in_turns(works, seconds):
         for name, work in works.items():
             begin, left = time.perf_counter(), COUNTED
             while left > 0:
+                before()
                 start = time.perf_counter()
                 work()
                 if start - begin > ASLEEP:
