@@ -109,6 +109,14 @@ def test_sddmm(data):
     same(out, expected + values)
 
 
+def test_operands_without_elements_overlap_nothing():
+    memory = np.arange(10.0)
+    inside = memory[1:].reshape(9, 1)[:, :0]
+    assert not gustav.sddmm(sp.eye_array(9, format="csr"), inside, inside, out=memory[:9]).any()
+    without_nonzeros = (np.zeros(4, np.int64), memory[1:1].view(np.int64), memory[1:1], (3, 2))
+    assert not gustav.spmm(without_nonzeros, np.ones((2, 3)), out=memory[:9].reshape(3, 3)).any()
+
+
 @pytest.mark.parametrize("reduce", ["mean", "max", "min"])
 @given(data=st.data())
 def test_reductions(reduce, data):

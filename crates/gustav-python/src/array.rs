@@ -1,5 +1,7 @@
 //! Arrays of Python, in place: what NumPy, DLPack, `__array_interface__` and `__cuda_array_interface__` describe.
 
+use std::ops::Range;
+
 use gustav::cuda::{DeviceBuffer, DeviceDense};
 use gustav::{DenseView, DenseViewMut, Layout, Scalar};
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -467,8 +469,7 @@ impl Array {
     /// # Errors
     /// `ValueError` naming both.
     pub fn refuse_overlap(&self, operand: &Array) -> PyResult<()> {
-        let (mine, theirs) = (self.extent(), operand.extent());
-        if mine.start >= theirs.end || theirs.start >= mine.end || self.is_beside(operand) {
+        if !share_bytes(&self.extent(), &operand.extent()) || self.is_beside(operand) {
             return Ok(());
         }
         Err(PyValueError::new_err(format!(
@@ -478,7 +479,7 @@ impl Array {
     }
 
     /// Addresses from the first byte to behind the last.
-    pub(crate) fn extent(&self) -> std::ops::Range<usize> {
+    pub(crate) fn extent(&self) -> Range<usize> {
         let start = self.data as usize;
         if self.len() == 0 {
             return start..start;
@@ -521,6 +522,11 @@ impl Array {
         let at = at.rem_euclid(line as isize) as usize;
         at >= length(self) && at + length(other) <= line
     }
+}
+
+/// Whether a byte is in both: none is in an array without elements, wherever its address is.
+pub(crate) fn share_bytes(one: &Range<usize>, other: &Range<usize>) -> bool {
+    one.start.max(other.start) < one.end.min(other.end)
 }
 
 /// A packed copy of an array, by the library that it belongs to.

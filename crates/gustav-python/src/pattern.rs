@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
 use crate::arguments;
-use crate::array::Array;
+use crate::array::{Array, share_bytes};
 use crate::block::Block;
 use crate::device_pattern::AnyDevice;
 use crate::element::Element;
@@ -202,7 +202,7 @@ impl Extents {
     pub fn refuse_overlap(&self, out: &Array) -> PyResult<()> {
         let written = out.extent();
         for (name, array) in &self.0 {
-            if written.start < array.end && array.start < written.end {
+            if share_bytes(&written, array) {
                 return Err(PyValueError::new_err(format!(
                     "{} overlaps {name} of the pattern in memory; give another array",
                     out.name
