@@ -152,11 +152,7 @@ def checked(name: str, array: Any, with_gradients: str = "gustav.torch") -> Any:
     if type(array) is np.ndarray:
         return array
     if torch_of(array) is not None:
-        if (array.requires_grad and _tracks_gradients()) or _has_tangent(array):
-            raise TypeError(
-                f"{name}: the tensor requires gradients, which this function does not compute; "
-                f"{with_gradients} does, or give its detach()"
-            )
+        refuse_gradients(name, array, with_gradients)
         return array
     if isinstance(array, np.ma.MaskedArray):
         raise TypeError(f"{name}: a masked array is not taken; its method filled() gives one that is")
@@ -187,13 +183,29 @@ def writable(name: str, array: Any) -> Any:
     return checked(name, array)
 
 
-def _tracks_gradients() -> bool:
-    return bool(sys.modules["torch"].is_grad_enabled())
+def refuse_gradients(name: str, tensor: Any, with_gradients: str = "gustav.torch") -> None:
+    """Refuses a tensor whose gradient or tangent would be lost; `with_gradients` is the module that computes them.
 
-
-def _has_tangent(tensor: Any) -> bool:
-    forward_ad = sys.modules["torch"].autograd.forward_ad
-    return forward_ad._current_level >= 0 and forward_ad.unpack_dual(tensor).tangent is not None
+    Raises
+    ------
+    TypeError
+    """
+    torch = sys.modules["torch"]
+    forward_ad = torch.autograd.forward_ad
+    if tensor.requires_grad and torch.is_grad_enabled():
+        what = "requires gradients"
+    elif (
+        forward_ad._current_level >= 0
+        # PyTorch has no tangents of sparse tensors.
+        and tensor.layout is torch.strided
+        and forward_ad.unpack_dual(tensor).tangent is not None
+    ):
+        what = "has a tangent"
+    else:
+        return
+    raise TypeError(
+        f"{name}: the tensor {what}, which this function does not compute; {with_gradients} does, or give its detach()"
+    )
 
 
 def common_type(first: Any, second: Any) -> tuple[Any, Any]:

@@ -195,11 +195,7 @@ def _of_torch(name: str, a: Any) -> Operand:
     torch = sys.modules["torch"]
     if a.ndim != 2:
         raise ValueError(f"{name}: expected two dimensions, found {a.ndim}")
-    if a.requires_grad and torch.is_grad_enabled():
-        raise TypeError(
-            f"{name}: the tensor requires gradients, which this function does not compute; "
-            "gustav.torch does, or give its detach()"
-        )
+    _families.refuse_gradients(name, a)
     like, a = a, a.detach()
     shape = tuple(a.shape)
     if a.layout == torch.sparse_csr:

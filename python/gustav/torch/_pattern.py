@@ -14,7 +14,7 @@ from torch import Tensor
 
 from .. import _device, _families, _gustav, _operands
 from ._layouts import as_one, expect_tensor, exported, flat, to_dlpack
-from ._transforms import outside
+from ._transforms import without_transforms
 
 # Plans that one pattern keeps, the oldest dropped first.
 _MOST_PLANS = 64
@@ -101,7 +101,7 @@ class Pattern:
     Pattern(2 x 3, 3 nonzeros)
     """
 
-    @outside
+    @without_transforms
     def __init__(
         self, crow: Tensor, col: Tensor, size: tuple[int, int], *, copy: bool = True
     ) -> None:
@@ -139,7 +139,7 @@ class Pattern:
         return pattern
 
     @classmethod
-    @outside
+    @without_transforms
     def from_sparse(cls, t: Tensor) -> Pattern:
         """The pattern of a sparse tensor.
 
@@ -171,7 +171,7 @@ class Pattern:
         raise TypeError(f"a tensor of layout {t.layout} is not taken; sparse CSR, CSC and COO are")
 
     @classmethod
-    @outside
+    @without_transforms
     def from_edge_index(
         cls, edge_index: Tensor, size: tuple[int, int] | None = None
     ) -> Pattern:
@@ -227,11 +227,11 @@ class Pattern:
         """Column indices, a copy."""
         return self._arrays()[1]
 
-    @outside
+    @without_transforms
     def _arrays(self) -> tuple[Tensor, Tensor]:
         return arrays_of(self._native, self.device)
 
-    @outside
+    @without_transforms
     def to(self, device: torch.device | str | int) -> Pattern:
         """The pattern on a device: itself if it is there, else a new one.
 
@@ -265,7 +265,7 @@ class Pattern:
         gpu = self._gpu
         return None if gpu is None else (gpu, _device.torch_stream(torch, gpu), None)
 
-    @outside
+    @without_transforms
     def transposed(self) -> tuple[Pattern, Tensor]:
         """The pattern of the transpose, and for each of its nonzeros the position of the same nonzero here.
 
@@ -313,10 +313,10 @@ class Pattern:
         if self._gpu is not None and torch.cuda.is_current_stream_capturing():
             if kept is None:
                 # What a graph makes is the graph's.
-                return outside(make)()
+                return without_transforms(make)()
             _gustav.keep_for_capture(self.place(), kept)
         if kept is None:
-            kept = outside(make)()
+            kept = without_transforms(make)()
             # A copy of the keys, as other threads may change the dictionary.
             for oldest in list(self._plans)[: max(0, len(self._plans) - _MOST_PLANS + 1)]:
                 self._plans.pop(oldest, None)

@@ -11,7 +11,7 @@ from torch import Tensor
 from .. import _families, _gustav
 from ._layouts import exported
 from ._pattern import Pattern, arrays_of, positions
-from ._transforms import outside
+from ._transforms import without_transforms
 
 
 class _Plan:
@@ -64,7 +64,7 @@ def pattern_of(a: Pattern, b: Pattern) -> Pattern:
     return product
 
 
-@outside
+@without_transforms
 def _made(a: Pattern, b: Pattern) -> Pattern:
     plan = _Plan(a, b, None, torch.float32, 1)
     native, _ = plan.execute(a.ones(torch.float32), b.ones(torch.float32))

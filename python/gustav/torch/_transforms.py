@@ -153,11 +153,11 @@ def _of_one(in_dims: tuple[int | None, ...], arguments: tuple[Any, ...]) -> list
     ]
 
 
-def outside(function: Callable[..., _Result]) -> Callable[..., _Result]:
-    """`function` outside of all transforms: what it makes of a graph is kept, and would be theirs else."""
+def without_transforms(function: Callable[..., _Result]) -> Callable[..., _Result]:
+    """`function`, run without the transforms that are active: they would wrap tensors that patterns cache."""
 
     @functools.wraps(function)
-    def outside_of_all(*arguments: Any, **options: Any) -> _Result:
+    def run(*arguments: Any, **options: Any) -> _Result:
         # Compilers follow the function itself.
         if torch.compiler.is_compiling() or _C.peek_interpreter_stack() is None:
             return function(*arguments, **options)
@@ -166,7 +166,7 @@ def outside(function: Callable[..., _Result]) -> Callable[..., _Result]:
         with temporarily_clear_interpreter_stack():
             return function(*arguments, **options)
 
-    return outside_of_all
+    return run
 
 
 def _unwrapped(t: Any) -> Any:

@@ -22,7 +22,7 @@ from ._graph_attention import operands
 from ._layouts import expect_tensor
 from ._operators import calls
 from ._pattern import Pattern
-from ._transforms import outside
+from ._transforms import without_transforms
 
 
 class _Learnt:
@@ -209,7 +209,7 @@ def graph_attention(
 
 
 @torch.compiler.disable  # type: ignore[untyped-decorator]
-@outside
+@without_transforms
 def _pattern(tensor: Tensor, size: tuple[int, int] | None) -> Pattern:
     key = (id(tensor), size)
     known = _learnt.get(key)
