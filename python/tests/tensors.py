@@ -49,8 +49,8 @@ class Seen(TorchDispatchMode):
         return function(*arguments, **(options or {}))
 
 
-def check_replays(step, inputs, **tolerances):
-    """A CUDA graph that captures a step computes what the step does, after its inputs have changed too."""
+def captured(step):
+    """A CUDA graph of a step that ran once before, and what its replays fill."""
     side = torch.cuda.Stream()
     side.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(side):
@@ -59,6 +59,12 @@ def check_replays(step, inputs, **tolerances):
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
         found = step()
+    return graph, found
+
+
+def check_replays(step, inputs, **tolerances):
+    """A CUDA graph that captures a step computes what the step does, after its inputs have changed too."""
+    graph, found = captured(step)
     for factor in (2.0, 0.5):
         with torch.no_grad():
             for t in inputs:

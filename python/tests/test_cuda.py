@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 import torch
 from gustav import _device, _families, _gustav, _memory, _nvrtc
+from tensors import captured
 from torch.autograd import gradcheck, gradgradcheck
 from torch.library import opcheck
 
@@ -603,14 +604,7 @@ def test_capture_in_a_graph(way):
             return plan.execute(values, b)
         return gt.spmm(pattern, values, b) + gt.spmm(pattern, None, b, reduce="mean")
 
-    side = torch.cuda.Stream()
-    side.wait_stream(torch.cuda.current_stream())
-    with torch.cuda.stream(side):
-        product()
-    torch.cuda.current_stream().wait_stream(side)
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        c = product()
+    graph, c = captured(product)
     # The graph keeps what it uses.
     gone = weakref.ref(pattern)
     del plan, pattern, product

@@ -30,13 +30,14 @@ constexpr int RESIDENT = GUSTAV_RESIDENT;
 constexpr bool BIASED = GUSTAV_BIASED;
 
 // What a pass does.
-constexpr bool GRADIENT = PASS != FORWARD;
 constexpr bool SUMS_LEFT = PASS != FORWARD, SUMS_RIGHT = PASS != ROWS;
 
 #include "gustav_cuda::attention::segmented::Arguments"
 
 using Segment = schedule::Segment<Position>;
 using Part = tile::Pack<Value, VECTOR>;
+// p and ds of a nonzero in a head.
+using Weights = tile::Pack<Accum, 2>;
 template <int TILES>
 using Row = Part[TILES];
 template <int TILES>

@@ -2,13 +2,13 @@
 //
 // Idea: a segment (a row, or at most S nonzeros of a long one) is the work of a group of lanes that
 // holds the segment's own rows in registers and gathers two rows for every nonzero, CHUNK nonzeros at a time, all in
-// flight at once. Nothing of the size of the nonzeros is stored: gradients make the weights again from the
-// logarithm of the sum of exponentials of every row.
+// flight at once. Gradients make the weights again from the logarithm of the sum of exponentials of every row;
+// ROWS leaves them for COLUMNS, two numbers a nonzero, so that COLUMNS makes no inner products.
 //
 //   PASS      own rows      gathered rows     sums
 //   FORWARD   q_i           k_j     v_j       O_i = sum of p v_j, p = exp(s - m), beside m and the sum of p
-//   ROWS      q_i    dO_i   k_j     v_j       dQ_i = sum of scale ds k_j
-//   COLUMNS   k_j    v_j    q_i     dO_i      dK_j = sum of scale ds q_i, dV_j = sum of p dO_i
+//   ROWS      q_i    dO_i   k_j     v_j       dQ_i = sum of scale ds k_j; stores p and ds
+//   COLUMNS                 q_i     dO_i      dK_j = sum of scale ds q_i, dV_j = sum of p dO_i
 //             "left" "right" "left" "right"
 //
 //   s = leaky(t) = t leak        t = scale <left, left> + bias        leak = t > 0 ? 1 : negative_slope
@@ -63,6 +63,14 @@ __device__ __forceinline__ Accum over_nonzeros(Accum mine) {
     return mine;
 }
 
+// The gradient of the bias of a nonzero.
+__device__ __forceinline__ void add_to_bias(const Arguments &args, u64 head, u64 nonzero, Accum slope) {
+    Value *to = args.bias_gradient + head * args.gradient_head + nonzero * args.gradient_nonzero;
+    // Heads that share a bias come one after another.
+    const bool adds = args.gradient_head == 0 && head > 0;
+    *to = Narrow<Value>::from(adds ? plus(widen(*to), slope) : slope);
+}
+
 // One segment in one head.
 __device__ __forceinline__ void attend(const Arguments &args, const Segment &s, u64 head) {
     Group group(args);
@@ -70,31 +78,34 @@ __device__ __forceinline__ void attend(const Arguments &args, const Segment &s, 
     const int mine = threadIdx.x % LANES / (LANES / CHUNK);
     const int group_lane = threadIdx.x % 32 / LANES * LANES;
     const Position length = s.last - s.first;
-    // A chunk ahead of its use.
+    // A chunk ahead of their use.
     const auto column_of = [&](Position done) {
         return done + mine < length ? __ldg(args.indices + s.first + done + mine) : Index(0);
     };
+    const auto weights_of = [&](Position done) {
+        return done + mine < length ? __ldg(args.positions + s.first + done + mine) : Offset(0);
+    };
     Index next = column_of(0);
+    Offset next_weights = PASS == COLUMNS ? weights_of(0) : Offset(0);
+    Weights *const weights = reinterpret_cast<Weights *>(args.weights) + (head - args.first_head) * args.nonzeros;
     const u64 own = s.none() ? 0 : s.cut() ? args.cut_rows[3 * (u64)args.slot_rows[s.target()]] : s.target();
     const Accum factor = from_bits<Accum>(args.scale), negative_slope = from_bits<Accum>(args.negative_slope);
     const Value *left = args.left.address + head * args.left.head;
     const Value *right = args.right.address + head * args.right.head;
     Row<LEFT> own_left;
     Row<RIGHT> own_right;
-    Accum own_lse = 0, own_delta = 0;
-    load_row(args.own_left.address + head * args.own_left.head + own * args.own_left.row, group.left, own_left);
-    if constexpr (GRADIENT)
-        load_row(args.own_right.address + head * args.own_right.head + own * args.own_right.row, group.right, own_right);
+    Accum lse = 0, delta = 0;
+    if constexpr (PASS != COLUMNS)
+        load_row(args.own_left.address + head * args.own_left.head + own * args.own_left.row, group.left, own_left);
     if constexpr (PASS == ROWS) {
         Row<RIGHT> result;
+        const Value *own_rights = args.own_right.address + head * args.own_right.head;
+        load_row(own_rights + own * args.own_right.row, group.right, own_right);
         load_row(args.result.address + head * args.result.head + own * args.result.row, group.right, result);
-        Accum delta[1] = {product(own_right, result, group.right)};
-        tile::Totals<Accum, 1, LANES>::add(delta);
-        own_delta = delta[0];
-        own_lse = args.lse[head * args.rows + own];
-        // Of a cut row, its first part.
-        const bool writes = !s.cut() || s.target() == args.cut_rows[3 * (u64)args.slot_rows[s.target()] + 1];
-        if (!s.none() && writes && threadIdx.x % LANES == 0) args.delta[head * args.rows + own] = own_delta;
+        Accum sum[1] = {product(own_right, result, group.right)};
+        tile::Totals<Accum, 1, LANES>::add(sum);
+        delta = sum[0];
+        lse = args.lse[head * args.rows + own];
     }
     // Groups of a warp go together: some have nothing left.
     Position longest = length;
@@ -109,8 +120,9 @@ __device__ __forceinline__ void attend(const Arguments &args, const Segment &s, 
         const Position position = s.first + done;
         const int count = done >= length ? 0 : length - done < CHUNK ? (int)(length - done) : CHUNK;
         const bool has = mine < count;
-        const u64 my_column = next;
+        const u64 my_column = next, my_weights = next_weights;
         next = column_of(done + CHUNK);
+        if constexpr (PASS == COLUMNS) next_weights = weights_of(done + CHUNK);
         Row<LEFT> lefts[CHUNK];
         Row<RIGHT> rights[CHUNK];
 #pragma unroll
@@ -120,53 +132,51 @@ __device__ __forceinline__ void attend(const Arguments &args, const Segment &s, 
             load_row(left + column * args.left.row, group.left, lefts[u]);
             load_row(right + column * args.right.row, group.right, rights[u]);
         }
-        Accum bias = 0, lse = own_lse, delta = own_delta;
-        if (BIASED && has) {
-            u64 nonzero = position + mine;
-            if constexpr (PASS == COLUMNS) nonzero = __ldg(args.positions + nonzero);
-            bias = widen(args.bias[head * args.bias_head + nonzero * args.bias_nonzero]);
-        }
+        Accum weight = 0, slope = 0;
         if constexpr (PASS == COLUMNS) {
             if (has) {
-                lse = args.lse[head * args.rows + my_column];
-                delta = args.delta[head * args.rows + my_column];
+                const Weights both = tile::load<Accum, 2>(reinterpret_cast<const Accum *>(weights + my_weights));
+                weight = both.at[0];
+                slope = both.at[1];
             }
-        }
-        Accum score[CHUNK], change[CHUNK];
-#pragma unroll
-        for (int u = 0; u < CHUNK; ++u) {
-            score[u] = u < count ? product(own_left, lefts[u], group.left) : Accum(0);
-            if constexpr (GRADIENT) change[u] = u < count ? product(own_right, rights[u], group.right) : Accum(0);
-        }
-        tile::Totals<Accum, CHUNK, LANES>::add(score);
-        const Accum t_mine = times_plus(factor, score[0], bias);
-        const Accum leak = t_mine > 0 ? Accum(1) : negative_slope;
-        const Accum s_mine = has ? times(leak, t_mine) : none();
-        Accum weight, slope = 0;
-        if constexpr (PASS == FORWARD) {
-            Accum largest = s_mine;
-#pragma unroll
-            for (int step = LANES / CHUNK; step < LANES; step *= 2)
-                largest = larger(largest, __shfl_xor_sync(~0u, largest, step));
-            if (largest > group.largest) {
-                const Accum correction = exponential(group.largest - largest);
-                scale(group.right_sum, correction);
-                group.total = times(correction, group.total);
-                group.largest = largest;
-            }
-            weight = exponential(s_mine - base_of(group.largest));
-            group.total = plus(group.total, weight);
         } else {
-            tile::Totals<Accum, CHUNK, LANES>::add(change);
-            weight = lse == none() ? Accum(0) : exponential(s_mine - lse);
-            slope = times(leak, times(weight, change[0] - delta));
-            if (!has) weight = slope = 0;
-            if (PASS == ROWS && args.bias_gradient && has && threadIdx.x % (LANES / CHUNK) == 0) {
-                Value *to = args.bias_gradient + head * args.gradient_head +
-                            (u64)(position + mine) * args.gradient_nonzero;
-                // Heads that share a bias come one after another.
-                const bool adds = args.gradient_head == 0 && head > 0;
-                *to = Narrow<Value>::from(adds ? plus(widen(*to), slope) : slope);
+            Accum bias = 0;
+            if (BIASED && has)
+                bias = widen(args.bias[head * args.bias_head + (u64)(position + mine) * args.bias_nonzero]);
+            Accum score[CHUNK], change[CHUNK];
+#pragma unroll
+            for (int u = 0; u < CHUNK; ++u) {
+                score[u] = u < count ? product(own_left, lefts[u], group.left) : Accum(0);
+                if constexpr (PASS == ROWS)
+                    change[u] = u < count ? product(own_right, rights[u], group.right) : Accum(0);
+            }
+            tile::Totals<Accum, CHUNK, LANES>::add(score);
+            const Accum t_mine = times_plus(factor, score[0], bias);
+            const Accum leak = t_mine > 0 ? Accum(1) : negative_slope;
+            const Accum s_mine = has ? times(leak, t_mine) : none();
+            if constexpr (PASS == FORWARD) {
+                Accum largest = s_mine;
+#pragma unroll
+                for (int step = LANES / CHUNK; step < LANES; step *= 2)
+                    largest = larger(largest, __shfl_xor_sync(~0u, largest, step));
+                if (largest > group.largest) {
+                    const Accum correction = exponential(group.largest - largest);
+                    scale(group.right_sum, correction);
+                    group.total = times(correction, group.total);
+                    group.largest = largest;
+                }
+                weight = exponential(s_mine - base_of(group.largest));
+                group.total = plus(group.total, weight);
+            } else {
+                tile::Totals<Accum, CHUNK, LANES>::add(change);
+                weight = lse == none() ? Accum(0) : exponential(s_mine - lse);
+                slope = times(leak, times(weight, change[0] - delta));
+                if (!has) weight = slope = 0;
+                if (has && threadIdx.x % (LANES / CHUNK) == 0) {
+                    const u64 nonzero = position + mine;
+                    weights[nonzero] = Weights{weight, slope};
+                    if (args.bias_gradient) add_to_bias(args, head, nonzero, slope);
+                }
             }
         }
 #pragma unroll
@@ -192,5 +202,5 @@ extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT / BLOCK)
     ptx::wait_for_prerequisites();
     const u64 i = (u64)blockIdx.x * (BLOCK / LANES) + threadIdx.x / LANES;
     const Segment s = i < args.count ? schedule::segment<Position>(args.segments, i) : schedule::no_segment<Position>();
-    for (u64 head = blockIdx.y; head < args.heads; head += gridDim.y) attend(args, s, head);
+    for (u64 head = args.first_head + blockIdx.y; head < args.end_head; head += gridDim.y) attend(args, s, head);
 }

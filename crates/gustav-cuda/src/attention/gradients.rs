@@ -7,8 +7,8 @@ use std::sync::Arc;
 
 use super::catalog::Config;
 use super::operands::{AttentionGradientsCall, Checked, Range, read_all};
-use super::plan::{Options, check_gradient, chosen, of_rows, packed};
-use super::segmented::{Operands, Pass, Prepared};
+use super::plan::{Options, check_gradient, chosen, packed};
+use super::segmented::{Operands, Pass, Prepared, heads_at_once};
 use crate::device::graph::{self, SharedCore};
 use crate::device::memory::Memory;
 use crate::device::order::{Access, PlanOrder, Uses};
@@ -17,8 +17,10 @@ use crate::matrix::{DeviceDense, DevicePattern, DeviceValues, HeldPattern};
 use crate::schedule::pattern::Pattern;
 
 /// A plan for the gradients of [`AttentionPlan`](super::AttentionPlan), given that of O. It makes
-/// the weights again from the scores and holds one value for every head and row, nothing of the
-/// size of the nonzeros but the transposed pattern, which all plans of the pattern share.
+/// the weights again from the scores. Of the size of the nonzeros it holds two values in the type
+/// of sums for every head, which its first pass leaves for its second (of as many heads at a time
+/// as 256 MiB hold, one at least), and the transposed pattern, which all plans of the pattern
+/// share.
 pub struct AttentionGradientsPlan<T: Scalar> {
     device: Device,
     problem: Problem,
@@ -31,8 +33,11 @@ struct Work<T: Scalar> {
     transposed: Transposed,
     rows: Prepared,
     columns: Prepared,
-    /// ⟨dO, O⟩ of every head and row.
-    delta: DeviceBuffer<T::Accum>,
+    /// Weight and slope of every nonzero, of as many heads as go together, for the pass over the
+    /// columns.
+    weights: DeviceBuffer<T::Accum>,
+    /// Heads that go together.
+    together: usize,
 }
 
 /// Aᵀ: where its rows begin, its column indices, and the position in A of every nonzero.
@@ -93,7 +98,9 @@ impl<T: Scalar> AttentionGradientsPlan<T> {
         let operands = packed::<T>(&problem, &held, &ScoreOptions::default());
         rows.compile(&device, &operands)?;
         columns.compile(&device, &operands)?;
-        let delta = of_rows(&device, &problem, "inner products of gradients and results")?;
+        let together = heads_at_once(&problem);
+        let count = problem.nnz.saturating_mul(together).saturating_mul(2);
+        let weights = DeviceBuffer::queued(&device, count, "weights of nonzeros and their slopes")?;
         let order = PlanOrder::new(&device, problem.calls)?;
         let bytes = transposed.offsets.bytes()
             + transposed.indices.bytes()
@@ -102,7 +109,7 @@ impl<T: Scalar> AttentionGradientsPlan<T> {
             [&transposed.offsets, transposed.positions()].map(|array| array.memory().clone());
         let arrays = [offsets, transposed.indices.memory().clone(), positions];
         let transposed = Transposed { arrays, bytes };
-        let work = Work { pattern: held, transposed, rows, columns, delta };
+        let work = Work { pattern: held, transposed, rows, columns, weights, together };
         Ok(AttentionGradientsPlan { device, problem, choice, work: graph::core(order, work) })
     }
 
@@ -114,8 +121,8 @@ impl<T: Scalar> AttentionGradientsPlan<T> {
     /// Bytes that the plan holds on the device beside the caller's arrays and the pattern.
     pub fn workspace_bytes(&self) -> usize {
         let core = graph::lock(&self.work);
-        let Work { rows, columns, delta, transposed, .. } = &core.method;
-        rows.bytes() + columns.bytes() + delta.bytes() + transposed.bytes
+        let Work { rows, columns, weights, transposed, .. } = &core.method;
+        rows.bytes() + columns.bytes() + weights.bytes() + transposed.bytes
     }
 
     /// Queues the gradients, as `call` says, whose scores and bias are those of the product; neither
@@ -165,7 +172,7 @@ impl<T: Scalar> AttentionGradientsPlan<T> {
         ];
         let mut both = Operands {
             lse: check.of_rows("lse", lse)?,
-            delta: core.method.delta.address(),
+            weights: core.method.weights.address(),
             ..packed::<T>(p, pattern, &options.scores)
         };
         if let Some(bias) = options.bias {
@@ -202,8 +209,8 @@ impl<T: Scalar> AttentionGradientsPlan<T> {
         };
         check.apart(&results, &inputs)?;
         core.order.next(stream)?;
-        let Work { pattern, transposed, rows, columns, delta } = &mut core.method;
-        delta.used_on(stream);
+        let Work { pattern, transposed, rows, columns, weights, together } = &mut core.method;
+        weights.used_on(stream);
         let mut uses = Uses::on(stream).ordered(options.ordered);
         let arrays = [&pattern.offsets, &pattern.indices].into_iter().chain(&transposed.arrays);
         for array in arrays {
@@ -221,14 +228,18 @@ impl<T: Scalar> AttentionGradientsPlan<T> {
             uses.write(to)?;
         }
         // SAFETY: shapes, distances and lengths were checked against the buffers, which wait for
-        // the stream when they are freed; the patterns are the plan's own; the second pass reads
-        // what the first wrote before it on the stream.
+        // the stream when they are freed; the patterns are the plan's own; a pass reads what the
+        // one before it on the stream wrote, of no more heads than the weights have room for.
         unsafe {
-            if p.rows > 0 {
-                rows.launch(device, stream, &by_rows)?;
-            }
-            if p.cols > 0 {
-                columns.launch(device, stream, &by_columns)?;
+            for first_head in (0..p.batch).step_by(*together) {
+                let end_head = p.batch.min(first_head + *together);
+                if p.rows > 0 {
+                    rows.launch(device, stream, &Operands { first_head, end_head, ..by_rows })?;
+                }
+                if p.cols > 0 {
+                    let heads = Operands { first_head, end_head, ..by_columns };
+                    columns.launch(device, stream, &heads)?;
+                }
             }
         }
         Ok(())

@@ -6,9 +6,9 @@ use gustav_plan::{Algorithm, Choice, Chooser};
 use super::catalog::Config;
 use super::operands::{AttentionCall, Checked, Range, read_all};
 use super::segmented::{Matrix, Operands, Pass, Prepared};
+use crate::device::Device;
 use crate::device::graph::{self, SharedCore};
 use crate::device::order::{Access, PlanOrder, Uses};
-use crate::device::{Device, DeviceBuffer};
 use crate::jit::source::bits;
 use crate::matrix::{DeviceDense, DevicePattern, HeldPattern};
 use crate::product::catalog;
@@ -186,7 +186,8 @@ pub(super) fn packed<T: Scalar>(
         index_type: p.index_type,
         offset_type: p.offset_type,
         dtype: T::DTYPE,
-        heads: p.batch,
+        first_head: 0,
+        end_head: p.batch,
         rows: p.rows,
         nnz: p.nnz,
         depth: p.columns,
@@ -203,7 +204,7 @@ pub(super) fn packed<T: Scalar>(
         bias_gradient: 0,
         gradient_strides: (0, 0),
         lse: 0,
-        delta: 0,
+        weights: 0,
         scale: bits(scores.scale(p.columns)),
         negative_slope: bits(scores.negative_slope()),
     }
@@ -223,13 +224,4 @@ pub(super) fn check_gradient(problem: &Problem, order: HeadValues) -> Result<()>
         ),
         nearest: "HeadValues::HeadMajor, whose heads the caller adds up, or f32".into(),
     })
-}
-
-/// A buffer that nothing else holds, for what passes of one execution hand on.
-pub(super) fn of_rows<A: Scalar>(
-    device: &Device,
-    p: &Problem,
-    what: &'static str,
-) -> Result<DeviceBuffer<A>> {
-    DeviceBuffer::queued(device, p.rows.saturating_mul(p.batch), what)
 }

@@ -115,9 +115,11 @@ pub(crate) struct Variant {
     pub(crate) biased: bool,
 }
 
-// Registers of a thread beside rows and sums, and what the pass by columns gathers beside rows.
+// Registers of a thread beside rows and sums. With fewer, the pass by columns spills in its loop.
 const OTHER_REGISTERS: u32 = 38;
-const COLUMNS_REGISTERS: u32 = 4;
+const OTHER_REGISTERS_BY_COLUMNS: u32 = 46;
+// Most bytes of the weights that ROWS leaves for COLUMNS: as many heads go together as fit, one at least.
+const WEIGHTS_BYTES: usize = 256 << 20;
 
 impl Variant {
     fn new(config: Config, pass: Pass, o: &Operands) -> Self {
@@ -147,7 +149,7 @@ impl Variant {
             lanes,
             left: left.div_ceil(lanes),
             right: right.div_ceil(lanes),
-            biased: o.bias != 0,
+            biased: o.bias != 0 && pass != Pass::Columns,
         }
     }
 
@@ -159,9 +161,11 @@ impl Variant {
         let (left, right) = self.pass.sums();
         let sums = words(accumulator(self.dtype).bytes())
             * (u32::from(left) * self.left + u32::from(right) * self.right);
-        let others =
-            OTHER_REGISTERS + if self.pass == Pass::Columns { COLUMNS_REGISTERS } else { 0 };
-        let registers = self.config.chunk * row + row + sums + others;
+        let (own, others) = match self.pass {
+            Pass::Forward | Pass::Rows => (row, OTHER_REGISTERS),
+            Pass::Columns => (0, OTHER_REGISTERS_BY_COLUMNS),
+        };
+        let registers = self.config.chunk * row + own + sums + others;
         let threads = (65_536 / registers).clamp(256, 768) / 128 * 128;
         threads.max(self.config.block)
     }
@@ -215,7 +219,9 @@ parameter_block! {
         slot_rows: *const u32,
         /// Segments.
         count: u64,
-        heads: u64,
+        /// The heads of this launch: from the first to before the end.
+        first_head: u64,
+        end_head: u64,
         /// Of A.
         rows: u64,
         own_left: Matrix,
@@ -236,7 +242,9 @@ parameter_block! {
         /// Logarithms of the sums of exponentials, of every head and row; null when FORWARD need
         /// not keep them.
         lse: *mut Accum,
-        delta: *mut Accum,
+        /// Weight and slope of every nonzero of the launch's heads, which ROWS leaves for COLUMNS.
+        weights: *mut Accum,
+        nonzeros: u64,
         partials: *mut Accum,
         /// Largest score and sum of exponentials of every part (FORWARD).
         states: *mut Accum,
@@ -257,7 +265,9 @@ pub(crate) struct Operands {
     pub index_type: IndexType,
     pub offset_type: IndexType,
     pub dtype: DType,
-    pub heads: usize,
+    /// The heads of a launch: from the first to before the end.
+    pub first_head: usize,
+    pub end_head: usize,
     /// Rows of A.
     pub rows: usize,
     pub nnz: usize,
@@ -275,7 +285,7 @@ pub(crate) struct Operands {
     pub bias_gradient: u64,
     pub gradient_strides: (usize, usize),
     pub lse: u64,
-    pub delta: u64,
+    pub weights: u64,
     pub scale: u64,
     pub negative_slope: u64,
 }
@@ -287,6 +297,12 @@ impl From<Matrix> for MatrixMut {
 }
 
 const MOST_HEADS: u64 = 65_535;
+
+/// Heads whose gradients are computed together.
+pub(super) fn heads_at_once(problem: &Problem) -> usize {
+    let bytes = problem.nnz.saturating_mul(2 * accumulator(problem.dtype).bytes());
+    (WEIGHTS_BYTES / bytes.max(1)).clamp(1, problem.batch.max(1))
+}
 
 /// The schedule of a pass on the device, memory for the parts of cut rows, and the compiled kernel.
 pub(crate) struct Prepared {
@@ -389,7 +405,8 @@ impl Prepared {
             cut_rows: cut_rows.address(),
             slot_rows: slot_rows.address(),
             count: *count as u64,
-            heads: o.heads as u64,
+            first_head: o.first_head as u64,
+            end_head: o.end_head as u64,
             rows: o.rows as u64,
             own_left: o.own_left,
             own_right: o.own_right,
@@ -405,7 +422,8 @@ impl Prepared {
             gradient_head: o.gradient_strides.0 as u64,
             gradient_nonzero: o.gradient_strides.1 as u64,
             lse: o.lse,
-            delta: o.delta,
+            weights: o.weights,
+            nonzeros: o.nnz as u64,
             partials: self.partials.address(),
             states: self.states.address(),
             arrivals: self.arrivals.address(),
@@ -418,7 +436,8 @@ impl Prepared {
         let groups = u64::from(self.config.block / variant.lanes);
         // Heads that share the gradient of a bias follow one another.
         let shares = o.bias_gradient != 0 && o.gradient_strides.0 == 0;
-        let heads = if shares { 1 } else { arguments.heads.min(MOST_HEADS) };
+        let heads = (arguments.end_head - arguments.first_head).min(MOST_HEADS);
+        let heads = if shares { 1 } else { heads };
         let grid = (arguments.count.div_ceil(groups), heads);
         // SAFETY: the operands are the caller's promise; the schedule covers the pattern.
         unsafe { kernel.launch_dependent(stream, grid, self.config.block, 0, &arguments) }

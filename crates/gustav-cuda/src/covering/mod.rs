@@ -126,7 +126,7 @@ fn attention(dtype: DType, number: usize) -> [Request; 2] {
     let config = Config { chunk, tiles: 2, block: 128, longest: 128 };
     let (offset, position) = (index(bit(1)), index(bit(2)));
     let index = index(bit(0));
-    let biased = bit(1);
+    let biased = bit(1) && pass != Pass::Columns;
     let of_rows = Variant {
         config,
         pass,

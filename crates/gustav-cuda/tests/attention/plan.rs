@@ -1,7 +1,10 @@
 //! What plans of attention promise.
 
 use gustav_core::{Error, HeadValues, Layout, Result};
-use gustav_cuda::attention::{AttentionCall, AttentionPlan, Options};
+use gustav_cuda::attention::{
+    AttentionCall, AttentionGradients, AttentionGradientsCall, AttentionGradientsPlan,
+    AttentionInputs, AttentionPlan, Options,
+};
 use gustav_cuda::{Device, DeviceBuffer, DeviceDense, DevicePattern, Graph};
 use gustav_testkit::battery::matrices::random_rows;
 
@@ -97,6 +100,64 @@ fn what_cannot_be_done_is_refused_with_what_can() {
     let problem = problem(&on, (1, 8, 8));
     let error = AttentionPlan::<i32>::new(&on, &problem, &Options::default());
     assert!(error.err().expect("a refusal").to_string().contains("f32, f64, f16 or bf16"));
+}
+
+// So many nonzeros that the weights of three heads take more than a plan holds at once.
+#[test]
+#[ignore = "needs a CUDA device"]
+fn gradients_of_heads_that_do_not_go_together_are_those_of_each_alone() {
+    const HEADS: usize = 3;
+    const DEPTH: usize = 4;
+    let (rows, cols) = (6000, 4000);
+    let device = device();
+    let host = random_rows::<f32, u32, u32>(rows, cols, 1, |_| 2000);
+    let on = DevicePattern::upload(&device, host.pattern().view()).expect("a pattern");
+    // One above the other; Q, K, V and the gradient of O.
+    let whole = [(rows, 1), (cols, 2), (cols, 3), (rows, 4)]
+        .map(|(lines, seed)| seeded(&device, HEADS * lines, DEPTH, seed));
+    let of_head = |m: &DeviceDense<f32>, head: usize| {
+        let lines = m.nrows() / HEADS;
+        let m = m.download().expect("values");
+        let values = &m.data()[head * lines * DEPTH..][..lines * DEPTH];
+        let values = DeviceBuffer::from_slice(&device, values, "a head").expect("memory");
+        DeviceDense::new(lines, DEPTH, Layout::RowMajor, DEPTH, values).expect("a matrix")
+    };
+    let gradients = |heads: usize, [q, k, v, of_o]: [&DeviceDense<f32>; 4], order| {
+        let problem = problem(&on, (heads, DEPTH, DEPTH));
+        let mut o = zeros(&device, q.nrows(), DEPTH);
+        let mut lse = DeviceBuffer::zeros(&device, q.nrows(), "lse").expect("memory");
+        let options = Options::default();
+        let mut plan = AttentionPlan::<f32>::new(&on, &problem, &options).expect("a plan");
+        plan.execute(q, k, v, &mut o, AttentionCall::new().lse(&mut lse)).expect("a product");
+        let mut plan = AttentionGradientsPlan::<f32>::new(&on, &problem, &options).expect("a plan");
+        let mut of_q = zeros(&device, q.nrows(), DEPTH);
+        let [mut of_k, mut of_v] = [(); 2].map(|()| zeros(&device, k.nrows(), DEPTH));
+        let mut of_bias = DeviceBuffer::zeros(&device, on.nnz(), "gradient").expect("memory");
+        let inputs = AttentionInputs { q, k, v, o: &o, lse: &lse, of_o };
+        let results = AttentionGradients { of_q: &mut of_q, of_k: &mut of_k, of_v: &mut of_v };
+        let call = AttentionGradientsCall::new().of_bias(&mut of_bias, order);
+        plan.execute(inputs, results, call).expect("gradients");
+        let workspace = plan.workspace_bytes();
+        let matrices = [of_q, of_k, of_v].map(|m| m.download().expect("values").data().to_vec());
+        (matrices, of_bias.to_host().expect("values").to_vec(), workspace)
+    };
+    let [q, k, v, of_o] = &whole;
+    let (found, of_bias, workspace) = gradients(HEADS, [q, k, v, of_o], HeadValues::Shared);
+    // The transposed pattern takes eight bytes a nonzero, the weights of a head as many.
+    assert!(workspace < (8 + HEADS * 8) * on.nnz(), "{workspace} bytes");
+    let mut sums = vec![0.0f32; on.nnz()];
+    for head in 0..HEADS {
+        let [q, k, v, of_o] = whole.each_ref().map(|m| of_head(m, head));
+        let (alone, slopes, _) = gradients(1, [&q, &k, &v, &of_o], HeadValues::HeadMajor);
+        for (found, alone) in found.iter().zip(&alone) {
+            assert!(alone.iter().any(|v| *v != 0.0));
+            assert_eq!(found[head * alone.len()..][..alone.len()], alone[..], "head {head}");
+        }
+        for (sum, slope) in sums.iter_mut().zip(&slopes) {
+            *sum = if head == 0 { *slope } else { *sum + slope };
+        }
+    }
+    assert_eq!(of_bias, sums);
 }
 
 #[test]
