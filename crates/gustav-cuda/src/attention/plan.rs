@@ -5,7 +5,7 @@ use gustav_plan::{Algorithm, Choice, Chooser};
 
 use super::catalog::Config;
 use super::operands::{AttentionCall, Checked, Range, read_all};
-use super::segmented::{Matrix, Operands, Pass, Prepared};
+use super::segmented::{self, Matrix, Operands, Pass, Prepared};
 use crate::device::Device;
 use crate::device::graph::{self, SharedCore};
 use crate::device::order::{Access, PlanOrder, Uses};
@@ -158,11 +158,10 @@ pub(super) fn chosen<T: Scalar, I: Index, O: Index>(
     let (config, reason) = match options.config {
         Some(config) => (config, "configured by the caller".into()),
         None => {
-            let config = Prepared::choose(&device, &problem);
-            let reason = format!(
-                "rows are cut at {} nonzeros, so that no group is the last for long",
-                config.longest
-            );
+            let multiprocessors = device.profile().multiprocessors;
+            let schedule = Pattern::new(pattern)?;
+            let (config, reason) =
+                segmented::Config::choose(multiprocessors, &problem, schedule.lengths()?);
             (Config::Segmented(config), reason)
         }
     };

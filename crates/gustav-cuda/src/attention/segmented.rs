@@ -2,6 +2,7 @@
 //! nonzero. See `kernels/attention/segmented.cu`.
 
 use gustav_core::{DType, IndexType, Operation, Problem, Result};
+use gustav_plan::RowLengths;
 
 use crate::device::{Counters, Device, DeviceBuffer, Stream};
 use crate::jit::Request;
@@ -30,11 +31,13 @@ pub(super) fn supports(problem: &Problem) -> Result<()> {
 }
 
 /// Every configuration that is worth timing.
-pub(super) fn configs(problem: &Problem) -> Vec<Config> {
-    let own = Config::new(problem, problem.nnz as u64);
-    [(2, 2), (4, 2), (4, 1), (2, 1)].map(|(chunk, tiles)| Config { chunk, tiles, ..own }).into()
+pub(super) fn configs(_: &Problem) -> Vec<Config> {
+    [(2, 2), (4, 2), (4, 1), (2, 1)]
+        .map(|(chunk, tiles)| Config { chunk, tiles, block: BLOCK, longest: LEAST as u32 })
+        .into()
 }
 
+const BLOCK: u32 = 128;
 // Rows of a window of the list, in which they go by length, and nonzeros of those at its head.
 const WINDOW: u32 = 256;
 // A part of a cut row has at most a group's share of all nonzeros over this: the last groups should
@@ -43,12 +46,50 @@ const SHARE: f64 = 1.5;
 // Powers of two between which rows are cut: shorter parts cost more to merge than they balance.
 const LEAST: u64 = 64;
 const MOST: u64 = 512;
+// Groups of a multiprocessor that are resident at once: about 640 threads, 8 lanes each.
+const GROUPS: usize = 80;
+// Nanoseconds that a group of two nonzeros at once takes for them when it waits for both, whatever
+// the length of their rows.
+const WAIT: f64 = 900.0;
+// Bytes that a multiprocessor gathers from L2, and reads from memory, in a nanosecond.
+const GATHERED: f64 = 61.0;
+const READ: f64 = 32.0;
 
 impl Config {
-    /// For `share` nonzeros of a group of lanes, if all the device's groups had equally many.
-    pub(super) fn new(_: &Problem, share: u64) -> Self {
-        let longest = 1 << ((share as f64 / SHARE) as u64).clamp(LEAST, MOST).ilog2();
-        Config { chunk: 2, tiles: 2, block: 128, longest }
+    /// The configuration that suits a pattern with rows of `lengths` on a device with so many
+    /// multiprocessors, and why.
+    ///
+    /// Where the device gathers everything in less time than one group takes for the longest part
+    /// of a row, groups have twice the lanes and twice the nonzeros at once, if a row of an operand
+    /// has work for them: they take half the time for a part, and more for all of them.
+    pub(super) fn choose(
+        multiprocessors: usize,
+        problem: &Problem,
+        lengths: &RowLengths,
+    ) -> (Self, String) {
+        let multiprocessors = multiprocessors.max(1) as f64;
+        let (nnz, heads) = (problem.nnz as f64, problem.batch as f64);
+        let share = nnz * heads / (multiprocessors * GROUPS as f64);
+        let longest = 1 << ((share / SHARE) as u64).clamp(LEAST, MOST).ilog2();
+        let columns = problem.columns.max(problem.value_columns);
+        let bytes = heads
+            * ((problem.columns + problem.value_columns) * problem.dtype.bytes()) as f64
+            / multiprocessors;
+        let rows = (problem.rows + problem.cols) as f64;
+        let all = bytes * (nnz / GATHERED + rows / READ);
+        let part = lengths.max().min(longest as usize);
+        let vectors = (columns * problem.dtype.bytes()).div_ceil(16);
+        let config = Config { chunk: 2, tiles: 2, block: BLOCK, longest };
+        if all < part as f64 / 2.0 * WAIT && vectors <= 32 {
+            let reason = format!(
+                "wide groups of lanes, as {part} nonzeros of one row would take longer than all \
+                 gathers; rows are cut at {longest} nonzeros"
+            );
+            return (Config { chunk: 4, tiles: 1, ..config }, reason);
+        }
+        let reason =
+            format!("rows are cut at {longest} nonzeros, so that no group is the last for long");
+        (config, reason)
     }
 
     fn check(&self) -> Result<()> {
@@ -317,14 +358,6 @@ pub(crate) struct Prepared {
 }
 
 impl Prepared {
-    /// The configuration that suits the number of nonzeros.
-    pub(crate) fn choose(device: &Device, problem: &Problem) -> Config {
-        let profile = device.profile();
-        // Groups that are resident at once: about 640 threads of a multiprocessor, 8 lanes each.
-        let groups = (profile.multiprocessors * 80).max(1);
-        Config::new(problem, (problem.nnz.saturating_mul(problem.batch) / groups) as u64)
-    }
-
     /// Cuts the rows of `pattern`: A's, or those of Aᵀ for [`Pass::Columns`], as `problem` says.
     pub(crate) fn new(
         pattern: &Pattern<'_>,
@@ -441,5 +474,31 @@ impl Prepared {
         let grid = (arguments.count.div_ceil(groups), heads);
         // SAFETY: the operands are the caller's promise; the schedule covers the pattern.
         unsafe { kernel.launch_dependent(stream, grid, self.config.block, 0, &arguments) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use gustav_core::Pattern;
+
+    use super::*;
+
+    // Nonzeros at once of a group for so many rows, one of them long, and so many columns.
+    fn chunk(rows: usize, columns: usize, dtype: DType) -> u32 {
+        let lengths = (0..rows).map(|r| if r == 7 { 690 } else { r as u64 % 9 });
+        let nnz = lengths.clone().sum::<u64>() as usize;
+        let empty = Pattern::<u32, u32>::new(0, 0, vec![0], vec![]).expect("a pattern");
+        let problem = empty.attention(columns).problem;
+        let problem = Problem { rows, cols: rows, nnz, dtype, ..problem };
+        Config::choose(132, &problem, &RowLengths::of(nnz, lengths)).0.chunk
+    }
+
+    #[test]
+    fn groups_are_wide_where_the_longest_row_decides() {
+        assert_eq!(chunk(900, 64, DType::F16), 4);
+        assert_eq!(chunk(900, 256, DType::F16), 4);
+        assert_eq!(chunk(500_000, 64, DType::F16), 2);
+        // Longer rows have work for as many lanes as there are.
+        assert_eq!(chunk(900, 256, DType::F32), 2);
     }
 }

@@ -218,6 +218,8 @@ passes_the_battery! {
     in_f64: f64, u32, u64, Options::default();
     in_f16: f16, u64, u64, Options::default();
     in_bf16: bf16, u64, u32, Options::default();
+    in_f32_by_narrow_groups: f32, u32, u32, configured(2, 2, 128, 64);
+    in_f16_by_narrow_groups: f16, u32, u32, configured(2, 2, 128, 64);
     in_f32_by_warps: f32, u32, u32, configured(2, 8, 32, 32);
     in_f16_by_warps: f16, u32, u32, configured(2, 8, 32, 32);
     in_f32_by_large_blocks: f32, u32, u32, configured(4, 1, 1024, 64);
