@@ -10,6 +10,8 @@ use crate::{Case, Ratios, Record, UNFUSED};
 
 /// Nonzeros from which attention is held to its limits.
 const LARGE: usize = 500_000;
+/// Nonzeros up to which a product takes what its launch takes.
+const LAUNCH: usize = 1000;
 /// Columns from which 16 bits are held to be faster.
 const WIDE: usize = 128;
 
@@ -30,7 +32,7 @@ enum Bar {
     NeverBelow(f64),
 }
 
-const RELATIONS: [Relation; 6] = [
+const RELATIONS: [Relation; 7] = [
     Relation {
         name: "time / longer limit, from 500,000 nonzeros",
         of: |_, r| {
@@ -85,6 +87,15 @@ const RELATIONS: [Relation; 6] = [
         },
         bar: |_, _| None,
     },
+    Relation {
+        name: "fastest peer / (launch + longer limit)",
+        of: |all, r| {
+            let limit = all.launch(r)? + r.floor_ms?.max(r.gather_ms?);
+            let large = r.case.operation == "sddmm" && r.nnz > LAUNCH;
+            Some(all.fastest_peer(r).filter(|_| large)? / limit)
+        },
+        bar: |_, _| None,
+    },
 ];
 
 /// Times of two records that were measured in the same way: of executions one after another on alternating sets of
@@ -131,6 +142,13 @@ impl<'a> Records<'a> {
         self.rounds(r).find(|o| o.is_ours() && o.algorithm == algorithm)?.execute_ms
     }
 
+    /// What the product of `r` takes of a pattern with next to no nonzeros, of any number of columns.
+    fn launch(&self, r: &Record) -> Option<f64> {
+        let product = |c: &Case| (c.operation.clone(), c.dtype.clone());
+        let alike = self.auto.values().filter(|other| product(&other.case) == product(&r.case));
+        alike.filter(|other| other.nnz <= LAUNCH).filter_map(|o| o.execute_ms).reduce(f64::min)
+    }
+
     fn fastest_peer(&self, r: &Record) -> Option<f64> {
         self.rounds(r).filter(|o| !o.is_ours()).filter_map(|o| o.execute_ms).reduce(f64::min)
     }
@@ -151,7 +169,8 @@ pub(super) fn relations(platforms: &[Platform]) -> Table {
     let caption = "Times of auto beside others of the same matrix, and what the project requires of their \
                    geomean, or of every case. The longer limit of attention is that of its two gathers or of \
                    what L2 misses; of SDDMM that of its gathers or the memory floor, so that the last lines \
-                   are the ratios that auto would have at its limit.";
+                   are the ratios that auto would have at its limit. A launch is what a product of at most \
+                   1000 nonzeros takes.";
     let columns = format!("{PRODUCT}, quotient, cases, geomean, least, most, required, verdict");
     Table::new("relations", "Products beside one another", &columns, caption, rows)
 }

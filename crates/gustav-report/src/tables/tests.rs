@@ -54,6 +54,8 @@ fn products_are_held_to_what_others_of_the_same_matrix_take() {
         let record = Record { nnz: 500_000, miss_ms: Some(0.5), ..on_gpu(engine, algorithm, ms) };
         with_case(record, change)
     };
+    let small = of("gustav", "auto", "sddmm", "f32", 0.25);
+    let small = with_case(Record { nnz: 9, ..small }, |case| case.matrix = "small".into());
     let records = [
         of("gustav", "auto", "attention", "f16", 1.0),
         of("gustav", "unfused", "attention", "f16", 0.5),
@@ -63,6 +65,7 @@ fn products_are_held_to_what_others_of_the_same_matrix_take() {
         of("cusparse-default", "default", "sddmm", "f32", 3.0),
         Record { sets: Some(2), single_ms: Some(0.8), ..of("gustav", "auto", "spmm", "f32", 0.5) },
         of("gustav", "auto", "spmm-gradients", "f32", 1.0),
+        small,
     ];
     let found: Vec<_> = rows(&records, "relations")
         .into_iter()
@@ -79,6 +82,7 @@ fn products_are_held_to_what_others_of_the_same_matrix_take() {
             "SDDMM; time / SpMM of the same width; 1.25; NOT MET",
             "SDDMM; time in f32 / time; 2.00; met",
             "SDDMM; fastest peer / longer limit; 12.00; ",
+            "SDDMM; fastest peer / (launch + longer limit); 6.00; ",
         ]
     );
 }
