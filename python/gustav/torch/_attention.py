@@ -81,11 +81,12 @@ def attention(
 
     Notes
     -----
-    One pass over the rows of the pattern. Between the passes nothing of the size of the nonzeros is stored:
-    gradients make the weights again from one number for every row and head. On a GPU their plan holds 8 bytes
-    for every nonzero (16 in f64), of as many heads at a time as 256 MiB hold, one at least. Gradients of
-    gradients, and rows of q or v of more than 256 columns for each head, take :func:`sddmm`, :func:`softmax` and
-    :func:`spmm`, one after the other, which store scores and weights of all nonzeros and heads.
+    One pass over the rows of the pattern, which stores one number for every row and head and nothing of the size
+    of the nonzeros: gradients make the weights again. The plan of the gradients holds the transposed pattern and,
+    on a GPU, 8 bytes for every nonzero and head (16 in f64); heads go in groups of at most 256 MiB, one head at
+    least. Each number of heads, width and type has a plan of its own. Gradients of gradients, and rows of q or v of
+    more than 256 columns for each head, take :func:`sddmm`, :func:`softmax` and :func:`spmm`, one after the other,
+    which store scores and weights of all nonzeros and heads.
 
     Examples
     --------

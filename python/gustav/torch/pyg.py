@@ -146,8 +146,8 @@ def graph_attention(
 
     Notes
     -----
-    Nothing of the size of the edges is stored, as in :func:`gustav.torch.attention`, which this is with scores that are
-    made by one dense product; what is said there of gradients of gradients and of wide heads is true here.
+    This is :func:`gustav.torch.attention` with scores that are made by one dense product; what is said there of memory,
+    of gradients of gradients and of wide heads is true here.
 
     Examples
     --------

@@ -1,9 +1,9 @@
 // segmented of attention: O = softmax(leaky(scale Q K^T + bias)) V over the nonzeros of every row, and its gradients. Ours.
 //
-// Idea: a segment (a row, or at most S nonzeros of a long one) is the work of a group of lanes that
-// holds the segment's own rows in registers and gathers two rows for every nonzero, CHUNK nonzeros at a time, all in
-// flight at once. Gradients make the weights again from the logarithm of the sum of exponentials of every row;
-// ROWS leaves them for COLUMNS, two numbers a nonzero, so that COLUMNS makes no inner products.
+// Idea: a segment (a row, or at most S nonzeros of a long one) is the work of a group of lanes that holds the segment's
+// own rows in registers, if the pass has any, and gathers two rows for every nonzero, CHUNK nonzeros at a time, all in
+// flight at once. Gradients make the weights again from the logarithm of the sum of exponentials of every row; ROWS
+// leaves them for COLUMNS, two numbers a nonzero, so that COLUMNS makes no inner products.
 //
 //   PASS      own rows      gathered rows     sums
 //   FORWARD   q_i           k_j     v_j       O_i = sum of p v_j, p = exp(s - m), beside m and the sum of p
@@ -26,7 +26,8 @@
 // and gradients of zero.
 //
 // Invariants: VECTOR divides depths, leading dimensions, distances of heads and addresses of all matrices;
-// CHUNK <= LANES; results overlap nothing.
+// CHUNK <= LANES; results overlap nothing; `weights` has room for all heads of a launch; COLUMNS follows ROWS of the
+// same heads on the stream.
 #include "attention/rows.cuh"
 #include "ptx/dependents.cuh"
 #include "tile/totals.cuh"
@@ -63,10 +64,10 @@ __device__ __forceinline__ Accum over_nonzeros(Accum mine) {
     return mine;
 }
 
-// The gradient of the bias of a nonzero.
-__device__ __forceinline__ void add_to_bias(const Arguments &args, u64 head, u64 nonzero, Accum slope) {
+// Stores the gradient of the bias at a nonzero. Heads that share a bias add to it in their order: the grid has one head
+// at a time then.
+__device__ __forceinline__ void store_bias_gradient(const Arguments &args, u64 head, u64 nonzero, Accum slope) {
     Value *to = args.bias_gradient + head * args.gradient_head + nonzero * args.gradient_nonzero;
-    // Heads that share a bias come one after another.
     const bool adds = args.gradient_head == 0 && head > 0;
     *to = Narrow<Value>::from(adds ? plus(widen(*to), slope) : slope);
 }
@@ -78,15 +79,15 @@ __device__ __forceinline__ void attend(const Arguments &args, const Segment &s, 
     const int mine = threadIdx.x % LANES / (LANES / CHUNK);
     const int group_lane = threadIdx.x % 32 / LANES * LANES;
     const Position length = s.last - s.first;
-    // A chunk ahead of their use.
+    // Columns, and positions in A, are read a chunk ahead of their use.
     const auto column_of = [&](Position done) {
         return done + mine < length ? __ldg(args.indices + s.first + done + mine) : Index(0);
     };
-    const auto weights_of = [&](Position done) {
+    const auto position_of = [&](Position done) {
         return done + mine < length ? __ldg(args.positions + s.first + done + mine) : Offset(0);
     };
     Index next = column_of(0);
-    Offset next_weights = PASS == COLUMNS ? weights_of(0) : Offset(0);
+    Offset next_position = PASS == COLUMNS ? position_of(0) : Offset(0);
     Weights *const weights = reinterpret_cast<Weights *>(args.weights) + (head - args.first_head) * args.nonzeros;
     const u64 own = s.none() ? 0 : s.cut() ? args.cut_rows[3 * (u64)args.slot_rows[s.target()]] : s.target();
     const Accum factor = from_bits<Accum>(args.scale), negative_slope = from_bits<Accum>(args.negative_slope);
@@ -120,9 +121,9 @@ __device__ __forceinline__ void attend(const Arguments &args, const Segment &s, 
         const Position position = s.first + done;
         const int count = done >= length ? 0 : length - done < CHUNK ? (int)(length - done) : CHUNK;
         const bool has = mine < count;
-        const u64 my_column = next, my_weights = next_weights;
+        const u64 my_column = next, my_position = next_position;
         next = column_of(done + CHUNK);
-        if constexpr (PASS == COLUMNS) next_weights = weights_of(done + CHUNK);
+        if constexpr (PASS == COLUMNS) next_position = position_of(done + CHUNK);
         Row<LEFT> lefts[CHUNK];
         Row<RIGHT> rights[CHUNK];
 #pragma unroll
@@ -135,7 +136,7 @@ __device__ __forceinline__ void attend(const Arguments &args, const Segment &s, 
         Accum weight = 0, slope = 0;
         if constexpr (PASS == COLUMNS) {
             if (has) {
-                const Weights both = tile::load<Accum, 2>(reinterpret_cast<const Accum *>(weights + my_weights));
+                const Weights both = tile::load<Accum, 2>(reinterpret_cast<const Accum *>(weights + my_position));
                 weight = both.at[0];
                 slope = both.at[1];
             }
@@ -175,7 +176,7 @@ __device__ __forceinline__ void attend(const Arguments &args, const Segment &s, 
                 if (has && threadIdx.x % (LANES / CHUNK) == 0) {
                     const u64 nonzero = position + mine;
                     weights[nonzero] = Weights{weight, slope};
-                    if (args.bias_gradient) add_to_bias(args, head, nonzero, slope);
+                    if (args.bias_gradient) store_bias_gradient(args, head, nonzero, slope);
                 }
             }
         }

@@ -17,10 +17,9 @@ use crate::matrix::{DeviceDense, DevicePattern, DeviceValues, HeldPattern};
 use crate::schedule::pattern::Pattern;
 
 /// A plan for the gradients of [`AttentionPlan`](super::AttentionPlan), given that of O. It makes
-/// the weights again from the scores. Of the size of the nonzeros it holds two values in the type
-/// of sums for every head, which its first pass leaves for its second (of as many heads at a time
-/// as 256 MiB hold, one at least), and the transposed pattern, which all plans of the pattern
-/// share.
+/// the weights again from the scores. It holds two values for every nonzero and head in the type of
+/// sums, which its first pass leaves for its second, of as many heads at a time as 256 MiB hold, one
+/// at least; and the transposed pattern, which all plans of the pattern share.
 pub struct AttentionGradientsPlan<T: Scalar> {
     device: Device,
     problem: Problem,
@@ -36,8 +35,7 @@ struct Work<T: Scalar> {
     /// Weight and slope of every nonzero, of as many heads as go together, for the pass over the
     /// columns.
     weights: DeviceBuffer<T::Accum>,
-    /// Heads that go together.
-    together: usize,
+    heads_at_once: usize,
 }
 
 /// Aᵀ: where its rows begin, its column indices, and the position in A of every nonzero.
@@ -98,8 +96,8 @@ impl<T: Scalar> AttentionGradientsPlan<T> {
         let operands = packed::<T>(&problem, &held, &ScoreOptions::default());
         rows.compile(&device, &operands)?;
         columns.compile(&device, &operands)?;
-        let together = heads_at_once(&problem);
-        let count = problem.nnz.saturating_mul(together).saturating_mul(2);
+        let heads_at_once = heads_at_once(&problem);
+        let count = problem.nnz.saturating_mul(heads_at_once).saturating_mul(2);
         let weights = DeviceBuffer::queued(&device, count, "weights of nonzeros and their slopes")?;
         let order = PlanOrder::new(&device, problem.calls)?;
         let bytes = transposed.offsets.bytes()
@@ -109,7 +107,7 @@ impl<T: Scalar> AttentionGradientsPlan<T> {
             [&transposed.offsets, transposed.positions()].map(|array| array.memory().clone());
         let arrays = [offsets, transposed.indices.memory().clone(), positions];
         let transposed = Transposed { arrays, bytes };
-        let work = Work { pattern: held, transposed, rows, columns, weights, together };
+        let work = Work { pattern: held, transposed, rows, columns, weights, heads_at_once };
         Ok(AttentionGradientsPlan { device, problem, choice, work: graph::core(order, work) })
     }
 
@@ -170,16 +168,12 @@ impl<T: Scalar> AttentionGradientsPlan<T> {
             Range::of("the gradient of O", of_o.data()),
             Range::of("lse", lse),
         ];
-        let mut both = Operands {
-            lse: check.of_rows("lse", lse)?,
+        let both = Operands {
             weights: core.method.weights.address(),
             ..packed::<T>(p, pattern, &options.scores)
         };
-        if let Some(bias) = options.bias {
-            (both.bias, both.bias_strides) = check.of_nonzeros("bias", bias.values, bias.order)?;
-            inputs.push(Range::of("the bias", bias.values.buffer()));
-        }
         let mut by_rows = Operands {
+            lse: check.of_rows("lse", lse)?,
             own_left: at_q,
             own_right: at_of_o,
             left: at_k,
@@ -188,6 +182,11 @@ impl<T: Scalar> AttentionGradientsPlan<T> {
             left_result: to_q,
             ..both
         };
+        if let Some(bias) = options.bias {
+            (by_rows.bias, by_rows.bias_strides) =
+                check.of_nonzeros("bias", bias.values, bias.order)?;
+            inputs.push(Range::of("the bias", bias.values.buffer()));
+        }
         if let Some((to, order)) = &of_bias {
             check_gradient(p, *order)?;
             let place =
@@ -197,8 +196,6 @@ impl<T: Scalar> AttentionGradientsPlan<T> {
         }
         let [_, indices, positions] = &core.method.transposed.arrays;
         let by_columns = Operands {
-            own_left: at_k,
-            own_right: at_v,
             left: at_q,
             right: at_of_o,
             left_result: to_k,
@@ -209,7 +206,7 @@ impl<T: Scalar> AttentionGradientsPlan<T> {
         };
         check.apart(&results, &inputs)?;
         core.order.next(stream)?;
-        let Work { pattern, transposed, rows, columns, weights, together } = &mut core.method;
+        let Work { pattern, transposed, rows, columns, weights, heads_at_once } = &mut core.method;
         weights.used_on(stream);
         let mut uses = Uses::on(stream).ordered(options.ordered);
         let arrays = [&pattern.offsets, &pattern.indices].into_iter().chain(&transposed.arrays);
@@ -228,11 +225,12 @@ impl<T: Scalar> AttentionGradientsPlan<T> {
             uses.write(to)?;
         }
         // SAFETY: shapes, distances and lengths were checked against the buffers, which wait for
-        // the stream when they are freed; the patterns are the plan's own; a pass reads what the
-        // one before it on the stream wrote, of no more heads than the weights have room for.
+        // the stream when they are freed; the patterns are the plan's own. A launch waits for the
+        // one before it: a pass over the columns finds the weights of its heads, no more than
+        // there is room for, and they are not written over before it has read them.
         unsafe {
-            for first_head in (0..p.batch).step_by(*together) {
-                let end_head = p.batch.min(first_head + *together);
+            for first_head in (0..p.batch).step_by(*heads_at_once) {
+                let end_head = p.batch.min(first_head + *heads_at_once);
                 if p.rows > 0 {
                     rows.launch(device, stream, &Operands { first_head, end_head, ..by_rows })?;
                 }

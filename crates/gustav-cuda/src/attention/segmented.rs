@@ -32,9 +32,11 @@ pub(super) fn supports(problem: &Problem) -> Result<()> {
 
 /// Every configuration that is worth timing.
 pub(super) fn configs(_: &Problem) -> Vec<Config> {
-    [(2, 2), (4, 2), (4, 1), (2, 1)]
-        .map(|(chunk, tiles)| Config { chunk, tiles, block: BLOCK, longest: LEAST as u32 })
-        .into()
+    let shapes = [(2, 2), (4, 2), (4, 1), (2, 1)];
+    let of = |longest| {
+        shapes.map(|(chunk, tiles)| Config { chunk, tiles, block: BLOCK, longest: longest as u32 })
+    };
+    [LEAST, MOST].into_iter().flat_map(of).collect()
 }
 
 const BLOCK: u32 = 128;
@@ -48,10 +50,10 @@ const LEAST: u64 = 64;
 const MOST: u64 = 512;
 // Groups of a multiprocessor that are resident at once: about 640 threads, 8 lanes each.
 const GROUPS: usize = 80;
-// Nanoseconds that a group of two nonzeros at once takes for them when it waits for both, whatever
-// the length of their rows.
+// Nanoseconds from asking for the rows of two nonzeros to having added them, nearly whatever their
+// width, and bytes that a multiprocessor gathers from L2, and reads from memory, in a nanosecond:
+// of an H200.
 const WAIT: f64 = 900.0;
-// Bytes that a multiprocessor gathers from L2, and reads from memory, in a nanosecond.
 const GATHERED: f64 = 61.0;
 const READ: f64 = 32.0;
 
@@ -71,16 +73,15 @@ impl Config {
         let (nnz, heads) = (problem.nnz as f64, problem.batch as f64);
         let share = nnz * heads / (multiprocessors * GROUPS as f64);
         let longest = 1 << ((share / SHARE) as u64).clamp(LEAST, MOST).ilog2();
-        let columns = problem.columns.max(problem.value_columns);
-        let bytes = heads
-            * ((problem.columns + problem.value_columns) * problem.dtype.bytes()) as f64
-            / multiprocessors;
+        let (left, right) = (problem.columns, problem.value_columns);
+        let bytes = heads * ((left + right) * problem.dtype.bytes()) as f64 / multiprocessors;
         let rows = (problem.rows + problem.cols) as f64;
-        let all = bytes * (nnz / GATHERED + rows / READ);
+        let all_ns = bytes * (nnz / GATHERED + rows / READ);
         let part = lengths.max().min(longest as usize);
-        let vectors = (columns * problem.dtype.bytes()).div_ceil(16);
+        let part_ns = part as f64 / 2.0 * WAIT;
+        let vectors = left.max(right) as u32 / widest(problem.dtype, (left | right) as u64);
         let config = Config { chunk: 2, tiles: 2, block: BLOCK, longest };
-        if all < part as f64 / 2.0 * WAIT && vectors <= 32 {
+        if all_ns < part_ns && vectors <= 32 {
             let reason = format!(
                 "wide groups of lanes, as {part} nonzeros of one row would take longer than all \
                  gathers; rows are cut at {longest} nonzeros"
@@ -156,11 +157,10 @@ pub(crate) struct Variant {
     pub(crate) biased: bool,
 }
 
-// Registers of a thread beside rows and sums. With fewer, the pass by columns spills in its loop.
+// Registers of a thread beside rows and sums.
 const OTHER_REGISTERS: u32 = 38;
+// With fewer, the pass over the columns spills in its loop.
 const OTHER_REGISTERS_BY_COLUMNS: u32 = 46;
-// Most bytes of the weights that ROWS leaves for COLUMNS: as many heads go together as fit, one at least.
-const WEIGHTS_BYTES: usize = 256 << 20;
 
 impl Variant {
     fn new(config: Config, pass: Pass, o: &Operands) -> Self {
@@ -339,10 +339,15 @@ impl From<Matrix> for MatrixMut {
 
 const MOST_HEADS: u64 = 65_535;
 
-/// Heads whose gradients are computed together.
+// Most bytes of the weights that ROWS leaves for COLUMNS, unless one head has more.
+const WEIGHTS_BYTES: usize = 256 << 20;
+
+/// Heads whose gradients are computed together, in groups that are as even as can be.
 pub(super) fn heads_at_once(problem: &Problem) -> usize {
     let bytes = problem.nnz.saturating_mul(2 * accumulator(problem.dtype).bytes());
-    (WEIGHTS_BYTES / bytes.max(1)).clamp(1, problem.batch.max(1))
+    let most = (WEIGHTS_BYTES / bytes.max(1)).max(1);
+    let heads = problem.batch.max(1);
+    heads.div_ceil(heads.div_ceil(most))
 }
 
 /// The schedule of a pass on the device, memory for the parts of cut rows, and the compiled kernel.
@@ -498,7 +503,21 @@ mod tests {
         assert_eq!(chunk(900, 64, DType::F16), 4);
         assert_eq!(chunk(900, 256, DType::F16), 4);
         assert_eq!(chunk(500_000, 64, DType::F16), 2);
-        // Longer rows have work for as many lanes as there are.
+        // Longer rows, and those of narrow vectors, have work for as many lanes as there are.
         assert_eq!(chunk(900, 256, DType::F32), 2);
+        assert_eq!(chunk(900, 127, DType::F16), 2);
+    }
+
+    #[test]
+    fn heads_go_in_even_groups_that_fit() {
+        let empty = Pattern::<u32, u32>::new(0, 0, vec![0], vec![]).expect("a pattern");
+        let heads = |nnz: usize, batch: usize| {
+            let problem = empty.attention(8).heads(batch).problem;
+            heads_at_once(&Problem { nnz, dtype: DType::F32, ..problem })
+        };
+        assert_eq!([heads(0, 8), heads(1000, 8), heads(12 << 20, 8)], [8, 8, 2]);
+        // Three would fit, and leave one alone.
+        assert_eq!(heads(10 << 20, 4), 2);
+        assert_eq!(heads(1 << 40, 4), 1);
     }
 }

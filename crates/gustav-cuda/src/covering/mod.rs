@@ -122,7 +122,7 @@ fn attention(dtype: DType, number: usize) -> [Request; 2] {
     let pass = [Pass::Forward, Pass::Rows, Pass::Columns][number % 3];
     let vector = [16 / dtype.bytes() as u32, 1][number % 2];
     let (chunk, lanes, left, right) =
-        [(2, 8, 2, 2), (4, 32, 1, 2), (8, 16, 1, 1), (2, 32, 8, 8)][number % 4];
+        [(2, 8, 2, 2), (4, 16, 1, 1), (4, 32, 1, 2), (8, 16, 1, 1), (2, 32, 8, 8)][number % 5];
     let config = Config { chunk, tiles: 2, block: 128, longest: 128 };
     let (offset, position) = (index(bit(1)), index(bit(2)));
     let index = index(bit(0));

@@ -18,10 +18,10 @@ use crate::{Device, Explanation};
 /// A plan for the gradients of [`AttentionPlan`](crate::AttentionPlan) with respect to Q, K, V and
 /// the bias, made by `pattern.attention(columns).gradients().plan(&device)`.
 ///
-/// The weights are made again from Q, K and the logarithms that the product stored. Of the size of
-/// the nonzeros a plan holds the transposed pattern and, on a GPU, two values in the type of sums
-/// for every head, of as many heads at a time as 256 MiB hold, one at least. A row without nonzeros
-/// has gradients of zero.
+/// The weights are made again from Q, K and the logarithms that the product stored. A plan holds the
+/// transposed pattern and, on a GPU, two values for every nonzero and head in the type of sums, 8
+/// bytes or 16 in f64; heads go in groups of at most 256 MiB, one head at least. A row without
+/// nonzeros has gradients of zero.
 ///
 /// ```
 /// use gustav::{
