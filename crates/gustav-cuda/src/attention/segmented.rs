@@ -42,9 +42,9 @@ pub(super) fn configs(_: &Problem) -> Vec<Config> {
 const BLOCK: u32 = 128;
 // Rows of a window of the list, in which they go by length, and nonzeros of those at its head.
 const WINDOW: u32 = 256;
-// A part of a cut row has at most a group's share of all nonzeros over this: the last groups should
-// not wait for it.
-const SHARE: f64 = 1.5;
+// A part of a cut row has at most the nonzeros of a group, if all had equally many, over this: the
+// last groups should not wait for it.
+const BALANCE: f64 = 1.5;
 // Powers of two between which rows are cut: shorter parts cost more to merge than they balance.
 const LEAST: u64 = 64;
 const MOST: u64 = 512;
@@ -71,8 +71,8 @@ impl Config {
     ) -> (Self, String) {
         let multiprocessors = multiprocessors.max(1) as f64;
         let (nnz, heads) = (problem.nnz as f64, problem.batch as f64);
-        let share = nnz * heads / (multiprocessors * GROUPS as f64);
-        let longest = 1 << ((share / SHARE) as u64).clamp(LEAST, MOST).ilog2();
+        let per_group = nnz * heads / (multiprocessors * GROUPS as f64);
+        let longest = 1 << ((per_group / BALANCE) as u64).clamp(LEAST, MOST).ilog2();
         let (left, right) = (problem.columns, problem.value_columns);
         let bytes = heads * ((left + right) * problem.dtype.bytes()) as f64 / multiprocessors;
         let rows = (problem.rows + problem.cols) as f64;
@@ -473,9 +473,9 @@ impl Prepared {
         };
         let groups = u64::from(self.config.block / variant.lanes);
         // Heads that share the gradient of a bias follow one another.
-        let shares = o.bias_gradient != 0 && o.gradient_strides.0 == 0;
+        let one_at_a_time = o.bias_gradient != 0 && o.gradient_strides.0 == 0;
         let heads = (arguments.end_head - arguments.first_head).min(MOST_HEADS);
-        let heads = if shares { 1 } else { heads };
+        let heads = if one_at_a_time { 1 } else { heads };
         let grid = (arguments.count.div_ceil(groups), heads);
         // SAFETY: the operands are the caller's promise; the schedule covers the pattern.
         unsafe { kernel.launch_dependent(stream, grid, self.config.block, 0, &arguments) }
