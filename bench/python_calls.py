@@ -15,8 +15,10 @@ def of_torch(device):
     plan, pattern = gustav.plan_spmm((crow, col, values, (4, 4)), 2), gt.Pattern(crow, col, (4, 4))
     csr = torch.sparse_csr_tensor(crow, col, values, size=(4, 4), check_invariants=False)
     tracked = values.clone().requires_grad_()
-    empty, with_gradients = (_empty(name, device) for name in ("empty", "empty_with_gradients"))
-    _register_gradients()
+    empty, filling = _operator("empty", _make, device), _operator("filling", _fill, device)
+    with_gradients, filling_with_gradients = (
+        _with_gradients(name, kernel, device) for name, kernel in (("empty", _make), ("filling", _fill))
+    )
     return {
         "plan.execute(values, b, out) of torch": lambda: plan.execute(values, b, out),
         "plan.execute(values, b) of torch": lambda: plan.execute(values, b),
@@ -26,6 +28,8 @@ def of_torch(device):
         "an empty operator": lambda: empty(1, 4, values, b, False),
         "an empty operator that has gradients": lambda: with_gradients(1, 4, values, b, False),
         "an empty operator, recorded for gradients": lambda: with_gradients(1, 4, tracked, b, False),
+        "an operator that fills its result": lambda: filling(1, 4, values, b, False),
+        "an operator that fills its result and has gradients": lambda: filling_with_gradients(1, 4, values, b, False),
         "gustav.spmm(a, b) of torch": lambda: gustav.spmm(csr, b),
         "torch.sparse csr @ b": lambda: csr @ b,
     }
@@ -38,18 +42,25 @@ def _make(handle, rows, values, x, transpose):
     return x.new_empty((rows, x.shape[1]))
 
 
-def _empty(name, device):
+def _fill(handle, rows, values, x, transpose):
+    """Does the least that an operator with a result can: on a GPU PyTorch launches one kernel for it."""
+    return x.new_empty((rows, x.shape[1])).fill_(1.0)
+
+
+def _operator(name, kernel, device):
     _library.define(name + SIGNATURE)
-    _library.impl(name, _make, device.upper())
+    _library.impl(name, kernel, device.upper())
     return getattr(torch.ops.gustav_bench, name)
 
 
-def _register_gradients():
+def _with_gradients(name, kernel, device):
     def keep(ctx, inputs, output):
         ctx.save_for_backward(inputs[2], inputs[3])
 
-    name = "gustav_bench::empty_with_gradients"
-    torch.library.register_fake(name, _make, lib=_library)
+    operator = _operator(f"{name}_with_gradients", kernel, device)
+    full = f"gustav_bench::{name}_with_gradients"
+    torch.library.register_fake(full, _make, lib=_library)
     torch.library.register_autograd(
-        name, lambda ctx, g: (None, None, g, g, None), setup_context=keep, lib=_library
+        full, lambda ctx, g: (None, None, g, g, None), setup_context=keep, lib=_library
     )
+    return operator

@@ -151,10 +151,10 @@ def exported(array: Any, place: Place) -> Any:
         return array
     torch = _families.torch_of(array)
     if place is None:
-        return array if torch is None else capsule(torch, array)
+        return array if torch is None else in_order(torch, array)
     if torch is not None:
         if _same(torch_stream(torch, place[0]), place[1]):
-            return capsule(torch, array)
+            return in_order(torch, array)
         return _in_layout(array)
     cupy = _families.cupy_of(array)
     if cupy is not None and not array.flags.c_contiguous:
@@ -164,9 +164,15 @@ def exported(array: Any, place: Place) -> Any:
     return array
 
 
-def capsule(torch: Any, tensor: Any) -> Any:
+#: The table of functions of DLPack's that a class of tensors may have. The module reads instances of the class itself
+#: by it in the order of their library's current stream, without a capsule.
+TABLE = "__dlpack_c_exchange_api__"
+
+
+def in_order(torch: Any, tensor: Any) -> Any:
     """A tensor as the module takes it in the order of PyTorch's current stream."""
-    return torch.utils.dlpack.to_dlpack(_in_layout(tensor))
+    tensor = _in_layout(tensor)
+    return tensor if TABLE in type(tensor).__dict__ else torch.utils.dlpack.to_dlpack(tensor)
 
 
 def expect_storage(t: Any) -> None:

@@ -153,7 +153,8 @@ def checked(name: str, array: Any, with_gradients: str = "gustav.torch") -> Any:
         return array
     if torch_of(array) is not None:
         refuse_gradients(name, array, with_gradients)
-        return array
+        # The memory of a negative view holds what it is the negative of.
+        return array.resolve_neg() if array.is_neg() else array
     if isinstance(array, np.ma.MaskedArray):
         raise TypeError(f"{name}: a masked array is not taken; its method filled() gives one that is")
     if isinstance(array, (list, tuple)) or np.isscalar(array):
@@ -177,9 +178,13 @@ def writable(name: str, array: Any) -> Any:
     ------
     TypeError
         For arrays of JAX also, which are never written.
+    ValueError
+        For negative views, whose memory holds what they are the negative of.
     """
     if type(array).__module__.partition(".")[0] in ("jax", "jaxlib"):
         raise TypeError(f"{name}: arrays of JAX cannot be written; leave it out for a new one, or give a NumPy array")
+    if torch_of(array) is not None and array.is_neg():
+        raise ValueError(f"{name}: a negative view is not written in place; give a tensor that is none")
     return checked(name, array)
 
 

@@ -118,7 +118,7 @@ class SpmmPlan:
             device = b.get_device()
             current = (device, _device.torch_stream(torch, device), None)
             written = _device.written("out", result, current)
-            of_values, of_b = _device.capsule(torch, values), _device.capsule(torch, b)
+            of_values, of_b = _device.in_order(torch, values), _device.in_order(torch, b)
             self._execute(of_values, of_b, written, alpha, beta, None, current)
             return result
         place = _device.place_of(stream, ("b", b), ("values", values))

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 
+import gustav
 import pytest
 import torch
 from tensors import DEVICES, Seen, made, random
@@ -95,6 +96,23 @@ def test_tensors_that_are_more_than_their_memory():
     assert not gt.spmm(P, values, zero).any()
     with pytest.raises(NotImplementedError):
         gt.spmm(P, values, x.to_sparse_csr())
+
+
+def test_negative_views_where_no_operator_is(tmp_path):
+    values, x = V.detach(), X.detach()
+    arrays, negative = (P.crow, P.col), torch._neg_view(values)
+    of_transpose, order = P.transposed()
+    other = (of_transpose.crow, of_transpose.col, values[order], of_transpose.shape)
+    matrix, expected = ((*arrays, v, P.shape) for v in (negative, -values))
+    torch.testing.assert_close(gustav.spgemm(matrix, other).data, gustav.spgemm(expected, other).data)
+    torch.testing.assert_close(gustav.spmm(matrix, torch._neg_view(x)), gustav.spmm(expected, -x))
+    plan = gustav.plan_spmm(matrix, x.shape[1])
+    torch.testing.assert_close(plan.execute(None, x), plan.execute(-values, x))
+    with pytest.raises(ValueError, match="out: a negative view"):
+        plan.execute(values, x, torch._neg_view(x.new_zeros(P.shape[0], x.shape[1])))
+    gustav.write(tmp_path / "a.mtx", (*(t.cpu() for t in arrays), torch._neg_view(values.cpu()), P.shape))
+    written = torch.from_numpy(gustav.read(tmp_path / "a.mtx").toarray()).to(x)
+    torch.testing.assert_close(written @ x, -gt.spmm(P, values, x))
 
 
 class Named(torch.Tensor):

@@ -1,5 +1,7 @@
 """What is wrong is an error of Python's that says what, where, and what would work."""
 
+import ctypes
+
 import gustav
 import numpy as np
 import pytest
@@ -307,3 +309,45 @@ def test_more_memory_than_there_is():
     none = sp.csr_array((1, 0))
     with pytest.raises(MemoryError):
         gustav.spmm(none, np.ones((0, 2**38)))
+
+
+def test_objects_that_say_they_are_arrays():
+    class Feigned:
+        shape, ndim, dtype = (3, 2), 2, np.dtype("float64")
+
+        @property
+        def __class__(self):
+            return np.ndarray
+
+    assert isinstance(Feigned(), np.ndarray)
+    with pytest.raises(TypeError, match="Feigned is not taken"):
+        gustav.plan_spmm(A, 2).execute(None, Feigned(), np.zeros((2, 2)))
+
+
+TABLES = []
+
+
+def table(major):
+    """A capsule with DLPack's table of functions in this version, of which none are there."""
+    TABLES.append((ctypes.c_uint64 * 7)(major))
+    new = ctypes.pythonapi.PyCapsule_New
+    new.restype, new.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
+    return new(ctypes.addressof(TABLES[-1]), b"dlpack_exchange_api", None)
+
+
+@pytest.mark.parametrize("found", [None, 7, table(2), table(1)], ids=["none", "number", "version", "no functions"])
+def test_tables_of_functions_that_are_not_known_are_not_used(found):
+    class Exported:
+        __dlpack_c_exchange_api__ = found
+        shape, dtype = (3, 2), np.dtype("float64")
+
+        def __dlpack__(self, **options):
+            return np.ones((3, 2)).__dlpack__(**options)
+
+        def __dlpack_device__(self):
+            return (1, 0)
+
+    out = np.zeros((2, 2))
+    matrix = sp.csr_array(np.ones((2, 3)))
+    gustav.plan_spmm(matrix, 2).execute(None, Exported(), out)
+    np.testing.assert_equal(out, 3.0)

@@ -539,7 +539,9 @@ fn packed<'py>(name: &str, object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, Py
         )));
     }
     if object.hasattr(intern!(py, "contiguous"))? {
-        return object.call_method0(intern!(py, "contiguous"));
+        let made = object.call_method0(intern!(py, "contiguous"))?;
+        // What is contiguous already is not aligned.
+        return if made.is(object) { made.call_method0(intern!(py, "clone")) } else { Ok(made) };
     }
     // A copy, which is aligned; `ascontiguousarray` returns what is contiguous as it is.
     let array = py.import(intern!(py, "numpy"))?.getattr(intern!(py, "array"))?;

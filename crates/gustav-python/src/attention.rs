@@ -117,12 +117,13 @@ fn refuse_overlaps<'a>(
 
 /// What an [`AttentionPlan`] does, whatever its type of values.
 trait AnyPlan: Send {
-    fn execute(&mut self, operands: &Operands, o: Array, lse: Array) -> Result<(), Fault>;
+    fn execute(&mut self, operands: &Operands, o: &mut Array, lse: &mut Array)
+    -> Result<(), Fault>;
     fn gradients(
         &mut self,
         operands: &Operands,
         saved: &Saved,
-        results: Results,
+        results: &mut Results,
     ) -> Result<(), Fault>;
 }
 
@@ -204,8 +205,8 @@ impl<T: CpuScalar> Typed<T> {
     fn execute_on_gpu(
         &mut self,
         operands: &Operands,
-        mut o: Array,
-        mut lse: Array,
+        o: &mut Array,
+        lse: &mut Array,
         gpu: &Gpu,
     ) -> Result<(), Fault> {
         let Operands { q, k, v, scores, .. } = operands;
@@ -221,12 +222,12 @@ impl<T: CpuScalar> Typed<T> {
         plan: &mut gustav::AttentionGradientsPlan<'static, T>,
         operands: &Operands,
         saved: &Saved,
-        results: Results,
+        results: &mut Results,
         gpu: &Gpu,
     ) -> Result<(), Fault> {
         let Operands { q, k, v, scores, .. } = operands;
         let Saved { o, lse, of_o } = saved;
-        let Results { mut of_q, mut of_k, mut of_v, of_bias } = results;
+        let Results { of_q, of_k, of_v, of_bias } = results;
         let (q, k) = (q.device_dense::<T>(gpu)?, k.device_dense::<T>(gpu)?);
         let (v, o) = (v.device_dense::<T>(gpu)?, o.device_dense::<T>(gpu)?);
         let (lse, of_o) = (lse.buffer::<T::Accum>(gpu)?, of_o.device_dense::<T>(gpu)?);
@@ -235,7 +236,8 @@ impl<T: CpuScalar> Typed<T> {
         let mut of_v = of_v.device_dense_mut::<T>(gpu)?;
         let bias = operands.bias_on::<T>(gpu)?;
         let of_bias = of_bias
-            .map(|(mut to, order)| -> Result<_, Fault> { Ok((to.buffer_mut::<T>(gpu)?, order)) });
+            .as_mut()
+            .map(|(to, order)| -> Result<_, Fault> { Ok((to.buffer_mut::<T>(gpu)?, *order)) });
         let mut of_bias = of_bias.transpose()?;
         let mut call = AttentionGradientsCall::new().on(&gpu.stream);
         if let Some((to, order)) = &mut of_bias {
@@ -249,7 +251,12 @@ impl<T: CpuScalar> Typed<T> {
 }
 
 impl<T: CpuScalar> AnyPlan for Typed<T> {
-    fn execute(&mut self, operands: &Operands, mut o: Array, mut lse: Array) -> Result<(), Fault> {
+    fn execute(
+        &mut self,
+        operands: &Operands,
+        o: &mut Array,
+        lse: &mut Array,
+    ) -> Result<(), Fault> {
         if let Place::Gpu(gpu) = &operands.place {
             return self.execute_on_gpu(operands, o, lse, gpu);
         }
@@ -264,7 +271,7 @@ impl<T: CpuScalar> AnyPlan for Typed<T> {
         &mut self,
         operands: &Operands,
         saved: &Saved,
-        results: Results,
+        results: &mut Results,
     ) -> Result<(), Fault> {
         let plan = match self.gradients.take() {
             Some(plan) => plan,
@@ -276,9 +283,9 @@ impl<T: CpuScalar> AnyPlan for Typed<T> {
         }
         let Operands { q, k, v, scores, .. } = operands;
         let Saved { o, lse, of_o } = saved;
-        let Results { mut of_q, mut of_k, mut of_v, mut of_bias } = results;
+        let Results { of_q, of_k, of_v, of_bias } = results;
         let mut call = AttentionGradientsCall::new();
-        if let Some((to, order)) = &mut of_bias {
+        if let Some((to, order)) = of_bias {
             call = call.of_bias(to.slice_mut::<T>()?, *order);
         }
         let call = options!(T, call, scores, operands.bias_in_host_memory::<T>()?);
@@ -365,7 +372,10 @@ impl AttentionPlan {
             Operands::new([q, k, v], ScoreOptions { scale, negative_slope }, bias, place.clone())?;
         let (o, lse) = (Array::to_write("o", o, &place)?, Array::to_write("lse", lse, &place)?);
         refuse_overlaps(&self.arrays, &[&o, &lse], operands.arrays())?;
-        place.execute_long(py, self.size, &self.plan, move |plan| plan.execute(&operands, o, lse))
+        let operands = (operands, o, lse);
+        place.execute_long(py, self.size, &self.plan, operands, |plan, (operands, o, lse)| {
+            plan.execute(operands, o, lse)
+        })
     }
 
     /// The gradients with respect to q, k, v and, where it is given, the bias, from what the product left in `o` and
@@ -412,8 +422,13 @@ impl AttentionPlan {
         };
         let read = operands.arrays().chain([&saved.o, &saved.lse, &saved.of_o]);
         refuse_overlaps(&self.arrays, &results.arrays(), read)?;
-        place.execute_long(py, self.size, &self.plan, move |plan| {
-            plan.gradients(&operands, &saved, results)
-        })
+        let operands = (operands, saved, results);
+        place.execute_long(
+            py,
+            self.size,
+            &self.plan,
+            operands,
+            |plan, (operands, saved, results)| plan.gradients(operands, saved, results),
+        )
     }
 }

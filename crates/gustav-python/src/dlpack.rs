@@ -9,8 +9,9 @@ use pyo3::prelude::*;
 use pyo3::sync::critical_section::with_critical_section;
 use pyo3::types::{PyCapsule, PyDict};
 
-use crate::array::{Array, dimensions};
+use crate::array::{Array, Owner, dimensions};
 use crate::element::Element;
+use crate::exchange;
 use crate::place::{Place, elsewhere};
 
 const PLAIN: &CStr = c"dltensor";
@@ -30,11 +31,12 @@ const CUDA_MANAGED: i32 = 13;
 // The bit of `flags` for memory that may not be written.
 const READ_ONLY: u64 = 1;
 
+/// `DLTensor`.
 #[repr(C)]
-struct Tensor {
+pub struct Tensor {
     data: *mut c_void,
-    device_type: i32,
-    device_id: i32,
+    pub device_type: i32,
+    pub device_id: i32,
     dimensions: i32,
     code: u8,
     bits: u8,
@@ -82,7 +84,7 @@ impl Drop for Taken {
     }
 }
 
-/// The tensor that `object` is or exports, if it is a capsule or has `__dlpack__`.
+/// The tensor that `object` is or exports, if it is a capsule, its class has a table of functions, or it has `__dlpack__`.
 ///
 /// An object is asked for its tensor in the order of the stream of `place`; a capsule is in that order already.
 pub fn array(
@@ -92,6 +94,9 @@ pub fn array(
 ) -> PyResult<Option<Array>> {
     if let Ok(capsule) = object.cast::<PyCapsule>() {
         return read(name, capsule).map(Some);
+    }
+    if let Some(found) = exchange::array(name, object, place)? {
+        return Ok(Some(found));
     }
     let py = object.py();
     if !object.hasattr(intern!(py, "__dlpack__"))? {
@@ -279,6 +284,27 @@ fn read_locked(name: &'static str, capsule: &Bound<'_, PyCapsule>) -> PyResult<A
         } else {
             return Err(wrong("the capsule holds no tensor, or one that was taken from it before"));
         };
+    described(name, tensor, readonly, || {
+        let managed = capsule.pointer_checked(Some(name_of_capsule))?.as_ptr();
+        // SAFETY: the interpreter is attached, and names of DLPack's capsules are said to be changed so.
+        if unsafe { pyo3::ffi::PyCapsule_SetName(capsule.as_ptr(), used.as_ptr()) } != 0 {
+            return Err(PyErr::fetch(capsule.py()));
+        }
+        let taken = Taken { managed, deleter };
+        Ok(PyCapsule::new_with_value(capsule.py(), taken, OWNER)?.into_any().unbind())
+    })
+}
+
+/// The array that a tensor of DLPack's describes; `owner`, which keeps its memory, is taken when all else is right.
+///
+/// # Errors
+/// `ValueError` for a place that is none, and for more than two dimensions; those of `owner`.
+pub fn described(
+    name: &'static str,
+    tensor: &Tensor,
+    readonly: bool,
+    owner: impl FnOnce() -> PyResult<Owner>,
+) -> PyResult<Array> {
     let gpu = gpu(name, (tensor.device_type, tensor.device_id))?;
     let element = match (tensor.code, tensor.bits, tensor.lanes) {
         (0, bits, 1) => Element::of_kind('i', usize::from(bits) / 8),
@@ -301,12 +327,6 @@ fn read_locked(name: &'static str, capsule: &Bound<'_, PyCapsule>) -> PyResult<A
     let strides = (!tensor.strides.is_null()).then(|| list(tensor.strides, bytes as isize));
     let (dimensions, shape, strides) = dimensions(name, &shape, strides.as_deref(), bytes)?;
     let data = tensor.data.cast::<u8>().wrapping_add(tensor.byte_offset as usize);
-    let managed = capsule.pointer_checked(Some(name_of_capsule))?.as_ptr();
-    // SAFETY: the interpreter is attached, and names of DLPack's capsules are said to be changed so.
-    if unsafe { pyo3::ffi::PyCapsule_SetName(capsule.as_ptr(), used.as_ptr()) } != 0 {
-        return Err(PyErr::fetch(capsule.py()));
-    }
-    let taken = Taken { managed, deleter };
-    let owner = PyCapsule::new_with_value(capsule.py(), taken, OWNER)?.into_any().unbind();
+    let owner = owner()?;
     Ok(Array { name, element, gpu, data, dimensions, shape, strides, readonly, owner })
 }

@@ -13,6 +13,7 @@ mod device_spgemm;
 mod dlpack;
 mod element;
 mod error;
+mod exchange;
 mod files;
 mod interface;
 mod mpi;

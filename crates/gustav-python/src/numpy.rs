@@ -68,8 +68,12 @@ fn array_type(py: Python<'_>) -> PyResult<Option<&Bound<'_, PyType>>> {
 
 /// The array that `object` is, if it is one of NumPy's.
 pub fn array(name: &'static str, object: &Bound<'_, PyAny>) -> PyResult<Option<Array>> {
+    // Not what `isinstance` finds: an object may say that its class is another.
+    let of_object = object.get_type();
     match array_type(object.py())? {
-        Some(class) if object.is_instance(class)? => read(name, object).map(Some),
+        Some(class) if of_object.is(class) || of_object.is_subclass(class)? => {
+            read(name, object).map(Some)
+        }
         _ => Ok(None),
     }
 }

@@ -6,10 +6,10 @@
 //! [`Array::of`](crate::array::Array::of) and the like, which refuse those that are elsewhere, and does its work within
 //! [`Place::run`]. On a GPU an [`Array`](crate::array::Array) is a
 //! [`DeviceBuffer`](gustav::cuda::DeviceBuffer) by `Array::buffer` or a [`DeviceDense`](gustav::cuda::DeviceDense) by
-//! `Array::device_dense`, and calls are queued `.on(&gpu.stream)`. Arrays that are given as DLPack's capsules are in
-//! the order of that stream already; others are asked to be.
+//! `Array::device_dense`, and calls are queued `.on(&gpu.stream)`. Arrays that are given as DLPack's capsules, or
+//! whose library's current stream it is by DLPack's table of functions, are in the order of that stream already; others
+//! are asked to be.
 
-use std::collections::HashMap;
 use std::ffi::c_void;
 use std::mem::ManuallyDrop;
 use std::ops::{Deref, DerefMut};
@@ -49,7 +49,13 @@ pub struct Gpu {
 /// GPUs by their number, of the process that asked for them.
 struct Devices {
     process: u32,
-    devices: HashMap<u32, Arc<Device>>,
+    devices: Vec<(u32, Arc<Device>)>,
+}
+
+impl Devices {
+    fn get(&self, ordinal: u32) -> Option<Arc<Device>> {
+        self.devices.iter().find(|(of, _)| *of == ordinal).map(|(_, device)| device.clone())
+    }
 }
 
 static DEVICES: Mutex<Option<Devices>> = Mutex::new(None);
@@ -62,7 +68,7 @@ pub fn gpu(py: Python<'_>, ordinal: u32) -> PyResult<Arc<Device>> {
     let process = std::process::id();
     let known = |held: &Option<Devices>| match held {
         Some(devices) if devices.process != process => Err(forked()),
-        Some(devices) => Ok(devices.devices.get(&ordinal).cloned()),
+        Some(devices) => Ok(devices.get(ordinal)),
         None => Ok(None),
     };
     if let Some(device) = known(&DEVICES.lock().unwrap_or_else(PoisonError::into_inner))? {
@@ -76,8 +82,10 @@ pub fn gpu(py: Python<'_>, ordinal: u32) -> PyResult<Arc<Device>> {
     if let Some(device) = known(&held)? {
         return Ok(device);
     }
-    let devices = held.get_or_insert_with(|| Devices { process, devices: HashMap::new() });
-    Ok(devices.devices.entry(ordinal).or_insert_with(|| Arc::new(made)).clone())
+    let made = Arc::new(made);
+    let devices = held.get_or_insert_with(|| Devices { process, devices: Vec::new() });
+    devices.devices.push((ordinal, made.clone()));
+    Ok(made)
 }
 
 fn forked() -> PyErr {
@@ -195,20 +203,24 @@ impl Place {
     ///
     /// # Errors
     /// As [`interruptible`].
-    pub fn execute_long<P: Send + 'static, R: Send + 'static>(
+    pub fn execute_long<P: Send + 'static, O: Send + 'static, R: Send + 'static>(
         &self,
         py: Python<'_>,
         size: usize,
         plan: &Arc<Shared<P>>,
-        work: impl FnOnce(&mut P) -> Result<R, Fault> + Send + 'static,
+        mut operands: O,
+        work: impl FnOnce(&mut P, &mut O) -> Result<R, Fault> + Send + 'static,
     ) -> PyResult<R> {
-        match self {
+        // Operands come back, for their objects are dropped sooner and at less cost where the interpreter is attached.
+        let work = move |plan: &mut P| work(plan, &mut operands).map(|done| (done, operands));
+        let (done, _operands) = match self {
             Place::Host => {
                 let plan = plan.clone();
                 interruptible(py, size, move || plan.with(work))
             }
             Place::Gpu(_) => self.execute(py, plan, work),
-        }
+        }?;
+        Ok(done)
     }
 
     /// Runs `work` in a thread that is detached, which keeps its current device.

@@ -134,7 +134,7 @@ pub fn sddmm(
 
 /// What a [`SddmmPlan`] does, whatever its type of values.
 trait AnyPlan: Send {
-    fn execute(&mut self, operands: Operands, factors: Factors) -> Result<(), Fault>;
+    fn execute(&mut self, operands: &mut Operands, factors: Factors) -> Result<(), Fault>;
 }
 
 /// Plans of one product, one for each pair of layouts that it was executed with.
@@ -148,7 +148,7 @@ struct Typed<T: CpuScalar> {
 }
 
 impl<T: CpuScalar> AnyPlan for Typed<T> {
-    fn execute(&mut self, mut operands: Operands, factors: Factors) -> Result<(), Fault> {
+    fn execute(&mut self, operands: &mut Operands, factors: Factors) -> Result<(), Fault> {
         let Typed { pattern, depth, batch, calls, device, plans } = self;
         let layouts = operands.layouts();
         let bit = |layout| usize::from(layout == Layout::ColumnMajor);
@@ -227,6 +227,6 @@ impl SddmmPlan {
         self.arrays.refuse_overlap(&operands.out)?;
         let factors = Factors::new(alpha, beta, self.dtype)?;
         let size = operands.out.len().saturating_mul(operands.depth()?);
-        place.execute_long(py, size, &self.plan, move |plan| plan.execute(operands, factors))
+        place.execute_long(py, size, &self.plan, operands, move |plan, o| plan.execute(o, factors))
     }
 }

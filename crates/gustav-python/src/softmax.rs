@@ -121,12 +121,13 @@ impl SoftmaxPlan {
         let place = Place::new(py, place)?;
         place.of("the plan", self.gpu)?;
         let scores = Array::vector("scores", scores, &place)?;
-        let mut out = Array::to_write("out", out, &place)?;
+        let out = Array::to_write("out", out, &place)?;
         out.refuse_overlap(&scores)?;
         self.arrays.refuse_overlap(&out)?;
-        let (size, of_call) = (scores.len(), place.clone());
-        place.execute_long(py, size, &self.plan, move |plan| {
-            plan.execute(&scores, &mut out, &of_call)
+        let size = scores.len();
+        let operands = (scores, out, place.clone());
+        place.execute_long(py, size, &self.plan, operands, |plan, (scores, out, place)| {
+            plan.execute(scores, out, place)
         })
     }
 
@@ -144,13 +145,20 @@ impl SoftmaxPlan {
         place.of("the plan", self.gpu)?;
         let weights = Array::vector("weights", weights, &place)?;
         let of_weights = Array::vector("gradient of weights", of_weights, &place)?;
-        let mut out = Array::to_write("out", out, &place)?;
+        let out = Array::to_write("out", out, &place)?;
         out.refuse_overlap(&weights)?;
         out.refuse_overlap(&of_weights)?;
         self.arrays.refuse_overlap(&out)?;
-        let (size, of_call) = (weights.len(), place.clone());
-        place.execute_long(py, size, &self.plan, move |plan| {
-            plan.gradient(&weights, &of_weights, &mut out, &of_call)
-        })
+        let size = weights.len();
+        let operands = (weights, of_weights, out, place.clone());
+        place.execute_long(
+            py,
+            size,
+            &self.plan,
+            operands,
+            |plan, (weights, of_weights, out, place)| {
+                plan.gradient(weights, of_weights, out, place)
+            },
+        )
     }
 }

@@ -221,8 +221,10 @@ impl SpgemmPlan {
     ) -> PyResult<(Pattern, Block)> {
         let a = Array::vector("values of a", values_of_a, &Place::Host)?;
         let b = Array::vector("values of b", values_of_b, &Place::Host)?;
-        let work = move |plan: &mut Box<dyn AnyPlan>| plan.execute(&a, &b);
-        let (inner, values) = Place::Host.execute_long(py, self.size, &self.plan, work)?;
+        let (inner, values) =
+            Place::Host.execute_long(py, self.size, &self.plan, (a, b), |plan, (a, b)| {
+                plan.execute(a, b)
+            })?;
         Ok((Pattern { inner: AnyPattern::Host(inner) }, values))
     }
 }

@@ -214,7 +214,7 @@ impl Operands {
 
 /// What a [`SpmmPlan`] does, whatever its type of values.
 trait AnyPlan: Send {
-    fn execute(&mut self, operands: Operands, factors: Factors) -> Result<(), Fault>;
+    fn execute(&mut self, operands: &mut Operands, factors: Factors) -> Result<(), Fault>;
     fn explain(&mut self) -> Result<Explanation, Fault>;
 }
 
@@ -248,7 +248,7 @@ impl<T: CpuScalar> Typed<T> {
 }
 
 impl<T: CpuScalar> AnyPlan for Typed<T> {
-    fn execute(&mut self, mut operands: Operands, factors: Factors) -> Result<(), Fault> {
+    fn execute(&mut self, operands: &mut Operands, factors: Factors) -> Result<(), Fault> {
         let (layouts, place) = (operands.layouts(), operands.place.clone());
         let gpu = match &place {
             Place::Host => None,
@@ -350,7 +350,7 @@ impl SpmmPlan {
         }
         let factors = Factors::new(alpha, beta, self.dtype)?;
         let size = operands.size();
-        place.execute_long(py, size, &self.plan, move |plan| plan.execute(operands, factors))
+        place.execute_long(py, size, &self.plan, operands, move |plan, o| plan.execute(o, factors))
     }
 
     /// Waits for what planning has queued on a GPU.

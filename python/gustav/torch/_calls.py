@@ -40,7 +40,7 @@ except AttributeError:
 _is_grad_enabled, _is_compiling = torch.is_grad_enabled, torch.compiler.is_compiling
 
 _TENSORS = (torch.Tensor, torch.nn.Parameter)
-_NUMBERS = (int, bool, float, str, type(None))
+_NUMBERS = frozenset((int, bool, float, str, type(None)))
 
 _STRAIGHT, _WITH_GRADIENTS, _TRANSFORMED, _BY_DISPATCHER = range(4)
 
@@ -80,10 +80,8 @@ def _way(arguments: tuple[Any, ...]) -> int:
         kind = type(argument)
         if kind in _NUMBERS:
             continue
-        if kind not in _TENSORS:
-            return _BY_DISPATCHER
-        on_gpu = argument.is_cuda
-        if not (on_gpu or argument.is_cpu) or _keys_of(argument) not in _plain[on_gpu]:
+        # Those of other devices have other keys than those of the CPU.
+        if kind not in _TENSORS or _keys_of(argument) not in _plain[argument.is_cuda]:
             return _BY_DISPATCHER
         requires_grad = requires_grad or argument.requires_grad
     if requires_grad and _is_grad_enabled() and not _is_excluded(_BELOW_AUTOGRAD):

@@ -13,7 +13,13 @@ from .. import _device
 
 # The export without the checks of Tensor.__dlpack__, which operators have no use for: gradients are recorded
 # above them.
-to_dlpack: Callable[[Tensor], Any] = torch.utils.dlpack.to_dlpack  # type: ignore[attr-defined]
+_to_capsule: Callable[[Tensor], Any] = torch.utils.dlpack.to_dlpack  # type: ignore[attr-defined]
+_HAS_TABLE = _device.TABLE in Tensor.__dict__
+
+
+def to_dlpack(t: Tensor) -> Any:
+    """A tensor as the module takes it in the order of PyTorch's current stream, whatever its gradients."""
+    return t if _HAS_TABLE and type(t) is Tensor else _to_capsule(t)
 
 
 def expect_tensor(name: str, t: Any) -> None:

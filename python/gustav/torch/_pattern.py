@@ -386,7 +386,7 @@ class Pattern:
         out = x.new_empty((*batches, self.shape[1 if transpose else 0], columns))
         if 0 in batches:
             return out
-        plan = self._spmm_plan(columns, dtype, transpose, "sum", *batches)
+        plan = self._spmm_plan(columns, dtype, transpose, "sum", batches[0] if batches else 1)
         if values is None:
             values = self.ones(dtype)
         if batches:
