@@ -7,6 +7,7 @@ rounds.
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import pathlib
@@ -379,18 +380,22 @@ def overheads(seconds, write):
         calls["cupy csr @ b"] = lambda: of_cupy @ dense
     except ImportError:
         pass
-    for name, call in calls.items():
+    taken = {name: [] for name in calls}
+    for call in calls.values():
         for _ in range(50):
             call()
-        taken = []
-        end = time.perf_counter() + seconds
-        while len(taken) < 5 or time.perf_counter() < end:
+    end = time.perf_counter() + seconds * len(calls)
+    for turn in itertools.count():
+        if turn >= 5 and time.perf_counter() > end:
+            break
+        for name, call in calls.items():
             torch.cuda.synchronize()
             start = time.perf_counter()
             for _ in range(100):
                 call()
-            taken.append((time.perf_counter() - start) / 100)
-        write(dict(part="overhead", call=name, status="ok", microseconds=statistics.median(taken) * 1e6))
+            taken[name].append((time.perf_counter() - start) / 100)
+    for name, times in taken.items():
+        write(dict(part="overhead", call=name, status="ok", microseconds=statistics.median(times) * 1e6))
 
 
 def summary(records):

@@ -47,5 +47,6 @@ pub use schedule::forecast;
 pub use suite::{Engines, Products, Source, Suite};
 pub use timing::Timing;
 pub use tune::{
-    PassCallback, TuneArgs, Tuned, can_train, measure_candidates, train_predictor, write_bounds,
+    Calibrated, PassCallback, Regret, TuneArgs, Tuned, calibrate, can_train, measure_candidates,
+    train_predictor, write_bounds,
 };

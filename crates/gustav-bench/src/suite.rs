@@ -42,6 +42,7 @@ const SHIPPED: &[(&str, &str)] = &[
     ("quick", include_str!("../../../bench/suites/quick.toml")),
     ("regression", include_str!("../../../bench/suites/regression.toml")),
     ("tune", include_str!("../../../bench/suites/tune.toml")),
+    ("calibrate", include_str!("../../../bench/suites/calibrate.toml")),
 ];
 
 /// A suite.

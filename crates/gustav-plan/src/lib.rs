@@ -8,6 +8,7 @@ pub mod choice;
 pub mod cost;
 pub mod facts;
 pub mod heuristics;
+mod installed;
 mod mix;
 pub mod orders;
 pub mod predictor;

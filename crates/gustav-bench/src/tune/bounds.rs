@@ -20,15 +20,15 @@ const OF_SPMM: [Algorithm; 4] =
 const OF_SPMV: [Algorithm; 2] = [Algorithm::Segmented, Algorithm::EvenShares];
 
 // Types of values that are measured.
-const TYPES: [DType; 4] = [DType::F32, DType::F64, DType::F16, DType::Bf16];
+pub(super) const TYPES: [DType; 4] = [DType::F32, DType::F64, DType::F16, DType::Bf16];
 
 /// What is read of a measurement, a line of a record.
 #[derive(Deserialize)]
-struct Measured {
-    matrix: String,
+pub(super) struct Measured {
+    pub(super) matrix: String,
     operation: String,
-    columns: usize,
-    dtype: String,
+    pub(super) columns: usize,
+    pub(super) dtype: String,
     /// Ends with the configuration.
     reason: Option<String>,
     algorithm: String,
@@ -87,6 +87,46 @@ struct Bounded<'a> {
 /// # Errors
 /// [`Error::Io`], [`Error::Format`] for lines that are no measurements; those of the suite and of its matrices.
 pub fn write_bounds(args: &BenchArgs, output: &Path) -> Result<(usize, usize)> {
+    let (mut written, mut text) = (0, Vec::new());
+    let read = each(args, |m, found| {
+        let named = found.bounds.terms.iter().map(|(b, us)| (b.name().to_owned(), (*us).into()));
+        let line = Bounded {
+            matrix: &m.matrix,
+            product: found.product,
+            columns: m.columns,
+            dtype: &m.dtype,
+            reason: tail(found.reason),
+            execute_ms: found.execute_ms,
+            device: found.device,
+            algorithm: found.algorithm.name(),
+            class: serde_json::to_value(found.bounds.class).unwrap_or_default(),
+            bounds: named.collect(),
+        };
+        text.extend(serde_json::to_vec(&line).unwrap_or_default());
+        text.push(b'\n');
+        written += 1;
+    })?;
+    let mut file = std::fs::File::create(output).map_err(|e| io(output, "create", e))?;
+    file.write_all(&text).map_err(|e| io(output, "write", e))?;
+    Ok((read, written))
+}
+
+/// The bounds of a measured configuration.
+pub(super) struct Found<'a> {
+    pub(super) product: &'static str,
+    pub(super) device: &'a str,
+    reason: &'a str,
+    pub(super) algorithm: Algorithm,
+    pub(super) bounds: Bounds,
+    pub(super) execute_ms: f64,
+}
+
+/// Calls `of_measured` with each measurement of the record file of `args` whose configuration is among today's
+/// candidates, and its bounds; the number of all measurements.
+pub(super) fn each(
+    args: &BenchArgs,
+    mut of_measured: impl FnMut(&Measured, Found<'_>),
+) -> Result<usize> {
     let suite = schedule::suite(args)?;
     let (workloads, _) = listing::list(&suite)?;
     let mut of_matrix: HashMap<String, Vec<Measured>> = HashMap::new();
@@ -101,8 +141,6 @@ pub fn write_bounds(args: &BenchArgs, output: &Path) -> Result<(usize, usize)> {
         read += 1;
         of_matrix.entry(measured.matrix.clone()).or_default().push(measured);
     }
-    let mut written = 0;
-    let mut text = Vec::new();
     for workload in &workloads {
         let Some(measured) = of_matrix.remove(&workload.name) else { continue };
         let a = workload.load(args.seed)?;
@@ -121,27 +159,10 @@ pub fn write_bounds(args: &BenchArgs, output: &Path) -> Result<(usize, usize)> {
                 _ => continue,
             };
             let Some((algorithm, bounds)) = found else { continue };
-            let named = bounds.terms.iter().map(|(b, us)| (b.name().to_owned(), (*us).into()));
-            let line = Bounded {
-                matrix: &m.matrix,
-                product,
-                columns: m.columns,
-                dtype: &m.dtype,
-                reason: tail(reason),
-                execute_ms,
-                device,
-                algorithm: algorithm.name(),
-                class: serde_json::to_value(bounds.class).unwrap_or_default(),
-                bounds: named.collect(),
-            };
-            text.extend(serde_json::to_vec(&line).unwrap_or_default());
-            text.push(b'\n');
-            written += 1;
+            of_measured(m, Found { product, device, reason, algorithm, bounds, execute_ms });
         }
     }
-    let mut file = std::fs::File::create(output).map_err(|e| io(output, "create", e))?;
-    file.write_all(&text).map_err(|e| io(output, "write", e))?;
-    Ok((read, written))
+    Ok(read)
 }
 
 /// The configuration at the end of a reason.

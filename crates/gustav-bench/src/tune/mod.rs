@@ -1,6 +1,8 @@
-//! Tuning: candidates are measured on many matrices, and a predictor is trained on the records.
+//! Tuning: candidates are measured on many matrices, and the cost model is calibrated or a predictor trained on the
+//! records.
 
 mod bounds;
+mod calibrate;
 #[cfg(feature = "train")]
 mod train;
 
@@ -11,6 +13,7 @@ use gustav_report::TuneReport;
 use crate::{BenchArgs, Outcome, Suite, run};
 
 pub use bounds::write_bounds;
+pub use calibrate::{Calibrated, Regret, calibrate};
 
 /// Arguments of tuning.
 #[derive(Clone, Debug, PartialEq)]

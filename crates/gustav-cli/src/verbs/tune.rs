@@ -1,10 +1,10 @@
-//! `gustav tune`: measure candidates on this GPU, train a predictor, install it.
+//! `gustav tune`: measure candidates on this GPU; calibrate the cost model, or train a predictor; install it.
 
 use std::fmt::Display;
 use std::path::PathBuf;
 
 use gustav::predictor::{Model, Training};
-use gustav_bench::{BenchArgs, Outcome as Measured, TuneArgs};
+use gustav_bench::{BenchArgs, Calibrated, Outcome as Measured, TuneArgs};
 use gustav_report::{Filter, Folded, TuneReport};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
@@ -13,31 +13,37 @@ use crate::args::{Printing, at_least_one};
 use crate::failure::{Failure, Outcome, Result};
 use crate::output;
 
-/// Measure candidates on this GPU, train a predictor on the times, and evaluate it
+/// Measure candidates on this GPU; calibrate the cost model, or train a predictor and evaluate it
 ///
-/// An existing record file is continued: cases that it has are not measured again. Matrices of one
-/// source are either trained on or tested on. Training needs a build with --features train; other
-/// builds only measure.
+/// An existing record file is continued: cases that it has are not measured again. With --calibrate
+/// the cost model of the chooser auto is fitted to this GPU in some minutes. Otherwise a predictor is
+/// trained: matrices of one source are either trained on or tested on. Training needs a build with
+/// --features train; other builds only measure.
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// A suite (its name or .toml file) whose engines are the candidates
-    #[arg(default_value = "tune", value_name = "SUITE")]
-    suite: String,
+    /// A suite (its name or .toml file) whose engines are the candidates; tune, or with --calibrate
+    /// calibrate, unless it is given
+    #[arg(value_name = "SUITE")]
+    suite: Option<String>,
     /// Append records to this file, one JSON object a line
     #[arg(long, value_name = "OUT.jsonl")]
     record: PathBuf,
-    /// Write the model to this file
+    /// Calibrate the cost model by which the chooser auto ranks configurations of SpMM and SpMV: how
+    /// long memory, L2, instructions, latencies and launches take on this GPU
+    #[arg(long, conflicts_with_all = ["topologies", "folds", "passes"])]
+    calibrate: bool,
+    /// Write the calibration or model to this file
     #[arg(long, short, value_name = "MODEL.json")]
     output: Option<PathBuf>,
-    /// Install the model for this GPU
+    /// Install the calibration or model for this GPU: plans take it from then on
     #[arg(long)]
     install: bool,
-    /// Train on existing records, and measure nothing
+    /// Train on existing records, or calibrate by them, and measure nothing
     #[arg(long)]
     train_only: bool,
     /// Measure nothing: write the bounds of the cost model beside the times of the record file, for
     /// bench/fit_cost_model.py
-    #[arg(long, value_name = "OUT.jsonl", conflicts_with_all = ["output", "install", "train_only"])]
+    #[arg(long, value_name = "OUT.jsonl", conflicts_with_all = ["calibrate", "output", "install", "train_only"])]
     bounds: Option<PathBuf>,
     /// Measure only cases that match, such as matrix=rmat*; of a suite with several numbers of
     /// columns select one, as n=64
@@ -63,6 +69,20 @@ pub struct Args {
 }
 
 impl Args {
+    /// What is measured, or was.
+    fn bench(&self) -> BenchArgs {
+        let suite =
+            self.suite.as_deref().unwrap_or(if self.calibrate { "calibrate" } else { "tune" });
+        BenchArgs {
+            only: self.only.clone(),
+            peers: Some(Vec::new()),
+            corpus: self.corpus.clone(),
+            seed: self.seed,
+            quiet: self.printing.quiet,
+            ..BenchArgs::new(suite, &self.record)
+        }
+    }
+
     /// Whether the options require training.
     fn needs_training(&self) -> bool {
         let Args { train_only, install, topologies, folds, ref output, .. } = *self;
@@ -90,6 +110,13 @@ struct Counts {
     failed: usize,
 }
 
+impl Counts {
+    fn new(record: &std::path::Path, outcome: &Measured) -> Self {
+        let Measured { measured, resumed, wrong, failed, .. } = *outcome;
+        Counts { record: record.display().to_string(), measured, resumed, wrong, failed }
+    }
+}
+
 impl Display for Counts {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Counts { record, measured, resumed, wrong, failed } = self;
@@ -106,6 +133,9 @@ pub fn run(args: &Args) -> Result {
     if let Some(output) = &args.bounds {
         return bounds(args, output);
     }
+    if args.calibrate {
+        return calibrate(args);
+    }
     at_least_one("passes", args.passes as u64)?;
     let trains = match gustav_bench::can_train() {
         Err(e) if args.needs_training() => return Err(e.into()),
@@ -118,14 +148,7 @@ pub fn run(args: &Args) -> Result {
     for path in [&args.record].into_iter().chain(&args.output) {
         output::writable(path)?;
     }
-    let bench = BenchArgs {
-        only: args.only.clone(),
-        peers: Some(Vec::new()),
-        corpus: args.corpus.clone(),
-        seed: args.seed,
-        quiet: args.printing.quiet,
-        ..BenchArgs::new(&args.suite, &args.record)
-    };
+    let bench = args.bench();
     let training = Training { passes: args.passes, seed: args.seed, ..Training::default() };
     let Args { topologies, folds, .. } = *args;
     let tune = TuneArgs { bench, training, topologies, folds };
@@ -136,9 +159,8 @@ pub fn run(args: &Args) -> Result {
     for note in &measured.notes {
         output::note(args.printing, note);
     }
-    let Measured { measured, resumed, wrong, failed, .. } = measured;
     let show = |path: &PathBuf| path.display().to_string();
-    let counts = Counts { record: show(&args.record), measured, resumed, wrong, failed };
+    let counts = Counts::new(&args.record, &measured);
     if !trains {
         output::note(args.printing, &counts.to_string());
     }
@@ -176,16 +198,73 @@ struct BoundsReport {
 
 /// Writes bounds beside measured times.
 fn bounds(args: &Args, output: &std::path::Path) -> Result {
-    let bench = BenchArgs {
-        corpus: args.corpus.clone(),
-        seed: args.seed,
-        ..BenchArgs::new(&args.suite, &args.record)
-    };
-    let (read, written) = gustav_bench::write_bounds(&bench, output)?;
+    let (read, written) = gustav_bench::write_bounds(&args.bench(), output)?;
     let report = BoundsReport { read, written, output: output.display().to_string() };
     let text = format!("{written} of {read} measurements with their bounds in {}\n", report.output);
     output::print(args.printing, &report, &text)?;
     Ok(Outcome::Done)
+}
+
+/// What `--calibrate` found.
+#[derive(Serialize)]
+struct CalibrationReport {
+    #[serde(flatten)]
+    counts: Counts,
+    #[serde(flatten)]
+    calibrated: Calibrated,
+    written: Option<String>,
+    installed: Option<String>,
+}
+
+/// Measures and calibrates the cost model.
+fn calibrate(args: &Args) -> Result {
+    for path in [&args.record].into_iter().chain(&args.output) {
+        output::writable(path)?;
+    }
+    let calibrated = gustav_bench::calibrate(&args.bench(), args.train_only)?;
+    for note in &calibrated.outcome.notes {
+        output::note(args.printing, note);
+    }
+    let text = calibrated.text();
+    if let Some(path) = &args.output {
+        gustav::io::write_bytes(path, text.as_bytes())?;
+    }
+    let place = || install_at(calibrated.place(), &text);
+    let installed = args.install.then(place).transpose()?;
+    let show = |path: &PathBuf| path.display().to_string();
+    let report = CalibrationReport {
+        counts: Counts::new(&args.record, &calibrated.outcome),
+        written: args.output.as_ref().map(show),
+        installed: installed.as_ref().map(show),
+        calibrated,
+    };
+    output::print(args.printing, &report, &words_of_calibration(&report))?;
+    Ok(if report.counts.wrong == 0 { Outcome::Done } else { Outcome::Failed })
+}
+
+fn words_of_calibration(report: &CalibrationReport) -> String {
+    let Calibrated { calibration, regrets, .. } = &report.calibrated;
+    let mut text = format!(
+        "{}\n{}, by {} measurements: times over those on the GPUs that the model was fitted to\n",
+        report.counts, calibration.device, calibration.measurements
+    );
+    for (resource, time) in &calibration.times {
+        text += &format!("{:<10} {time:>6.2}\n", resource.name());
+    }
+    for (product, [without, with]) in regrets {
+        let [without, with] = [without, with].map(|r| [r.mean, r.worst].map(|loss| 100.0 * loss));
+        text += &format!(
+            "{product}: choices lose {:.1} % in the mean and {:.0} % at most without it; {:.1} % and \
+             {:.0} % with what the other half of the matrices gives\n",
+            without[0], without[1], with[0], with[1]
+        );
+    }
+    for (what, path) in [("written to", &report.written), ("installed as", &report.installed)] {
+        if let Some(path) = path {
+            text += &format!("{what} {path}\n");
+        }
+    }
+    text
 }
 
 /// Installs a model for plans on its device.
@@ -194,7 +273,12 @@ fn install(model: &Model, text: &str) -> Result<PathBuf> {
         let words = "install: the records are of no GPU, and models are used on GPUs only";
         return Err(Failure::Request(words.into()));
     }
-    let path = Model::place(&model.device, model.columns)
+    install_at(Model::place(&model.device, model.columns), text)
+}
+
+/// Writes a file that plans look for.
+fn install_at(place: Option<PathBuf>, text: &str) -> Result<PathBuf> {
+    let path = place
         .ok_or_else(|| Failure::Request("install: there is no home folder, use --output".into()))?;
     if let Some(folder) = path.parent() {
         std::fs::create_dir_all(folder)

@@ -43,6 +43,20 @@ fn zero_epochs_are_refused_before_anything_is_measured() {
     assert_eq!(folder.names(), ["small.toml"]);
 }
 
+#[test]
+fn records_of_a_cpu_calibrate_nothing() {
+    let folder = Folder::new();
+    folder.write("small.toml", SUITE);
+    for more in ["--calibrate", "--calibrate --train-only -o c.json"] {
+        let message = folder.error(&format!("tune small.toml --record r.jsonl {more}"));
+        assert!(message.contains("no measurement of a configuration"), "{message}");
+        assert!(message.contains("expected measurements on one GPU"), "{message}");
+    }
+    assert_eq!(folder.names(), ["r.jsonl", "small.toml"]);
+    let message = folder.error("tune small.toml --record r.jsonl --calibrate --folds");
+    assert!(message.contains("--folds"), "{message}");
+}
+
 #[cfg(not(feature = "train"))]
 #[test]
 fn a_build_that_cannot_train_measures_and_says_so() {

@@ -91,7 +91,8 @@ impl Model<'_> {
     /// As [`fastest`].
     fn fastest(&self, configs: Vec<Config>) -> Result<Fastest> {
         let bytes = self.problem.dtype.bytes();
-        let parameters = Parameters::of_gpus().of_spmm(self.problem.columns, bytes);
+        let parameters =
+            Parameters::of_gpu(&self.profile.name)?.of_spmm(self.problem.columns, bytes);
         let (mut predicted, mut refused) = (Vec::new(), None);
         for config in configs {
             match self.bounds(&config) {

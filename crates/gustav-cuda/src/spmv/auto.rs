@@ -30,7 +30,7 @@ pub(super) fn fastest(
     let device = pattern.device();
     let profile = device.planner_profile();
     let resident = profile.units * device.profile().threads_per_multiprocessor;
-    let parameters = Parameters::of_gpus().spmv.fitted();
+    let parameters = Parameters::of_gpu(&profile.name)?.spmv.fitted();
     if cuda_spmv::inspects(problem, resident) {
         let rows = pattern.lengths()?;
         let ranked = rank(problem, rows, &profile, parameters, configs);

@@ -10,6 +10,7 @@
 //! Parameters are fitted by `bench/fit_cost_model.py` to records of suite `choice`, never by hand. They are kept for
 //! each size of values and each [`Class`] of schedules.
 
+mod calibration;
 pub mod cpu_spmm;
 mod facts;
 mod lengths;
@@ -21,6 +22,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Algorithm;
 
+pub use calibration::{Calibration, Resource, Sample};
 pub use facts::{Facts, HostFacts};
 pub use lengths::{LengthCounts, Lengths};
 pub(crate) use parameters::VECTOR_BYTES;

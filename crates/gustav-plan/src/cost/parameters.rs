@@ -1,11 +1,12 @@
 //! Parameters of the cost model, and the rates of the device that they were fitted on.
 
 use std::collections::BTreeMap;
-use std::sync::OnceLock;
+use std::sync::{Mutex, OnceLock, PoisonError};
 
+use gustav_core::Result;
 use serde::{Deserialize, Serialize};
 
-use super::{Bound, Class};
+use super::{Bound, Calibration, Class};
 
 /// Bytes of the widest vectors that kernels on a GPU load.
 pub(crate) const VECTOR_BYTES: usize = 16;
@@ -113,13 +114,49 @@ pub struct Rates {
 }
 
 impl Parameters {
-    /// Those of GPUs.
+    /// Those that all GPUs have without a calibration of their own.
     pub fn of_gpus() -> &'static Parameters {
         static PARAMETERS: OnceLock<Parameters> = OnceLock::new();
         PARAMETERS.get_or_init(|| {
             serde_json::from_str(include_str!("hopper.json"))
                 .expect("the parameters that are part of the library")
         })
+    }
+
+    /// Those of the GPU with this name: as it was calibrated, if it was.
+    ///
+    /// # Errors
+    /// As [`Calibration::of_device`].
+    pub fn of_gpu(device: &str) -> Result<&'static Parameters> {
+        // For each name, once.
+        static OF_DEVICES: Mutex<BTreeMap<String, &'static Parameters>> =
+            Mutex::new(BTreeMap::new());
+        let known = || OF_DEVICES.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(found) = known().get(device) {
+            return Ok(found);
+        }
+        let fitted = Self::of_gpus();
+        let found = match Calibration::of_device(device)? {
+            Some(calibration) => Box::leak(Box::new(fitted.calibrated(&calibration))),
+            None => fitted,
+        };
+        Ok(known().entry(device.into()).or_insert(found))
+    }
+
+    /// These on a device where work takes other times.
+    pub fn calibrated(&self, calibration: &Calibration) -> Self {
+        let mut calibrated = self.clone();
+        calibrated.device = format!("{}, calibrated on {}", self.device, calibration.device);
+        let Parameters { spmm, spmm_narrow, spmm_partial, spmv, .. } = &mut calibrated;
+        let of_columns = [spmm, spmm_narrow, spmm_partial];
+        let products = of_columns.into_iter().flat_map(BTreeMap::values_mut).chain([spmv]);
+        for product in products {
+            let of_classes = product.classes.values_mut().flat_map(BTreeMap::values_mut);
+            for (bound, parameter) in of_classes.chain(product.common.values_mut()).flatten() {
+                *parameter *= calibration.time(*bound);
+            }
+        }
+        calibrated
     }
 
     /// Those of SpMM with `columns` columns of B in values of `bytes` bytes: between two numbers of columns that were

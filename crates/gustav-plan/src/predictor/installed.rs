@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use gustav_core::{Error, Result};
 
 use super::Model;
+use crate::installed::{folder, plain};
 
 /// Texts of model files, by device and columns of B; trained on suite `catalog`.
 const SHIPPED: &[(&str, usize, &str)] = &[
@@ -37,7 +38,7 @@ impl Model {
     /// The path at which the model of `device` for this number of columns is installed, in the
     /// user's configuration folder; `None` if the system has none.
     pub fn place(device: &str, columns: usize) -> Option<PathBuf> {
-        Some(folder()?.join(format!("{}-{columns}.json", plain(device))))
+        Some(folder("predictor")?.join(format!("{}-{columns}.json", plain(device))))
     }
 
     /// The model for `device` and the number of columns nearest to `columns`: an installed one,
@@ -47,7 +48,8 @@ impl Model {
     /// As [`Model::read`] for an installed file, [`Error::Format`] for a model of another device or
     /// number of columns than its name says, else as [`Model::shipped`].
     pub fn of_device(device: &str, columns: usize) -> Result<Self> {
-        let files = folder().and_then(|f| std::fs::read_dir(f).ok()).into_iter().flatten();
+        let files =
+            folder("predictor").and_then(|f| std::fs::read_dir(f).ok()).into_iter().flatten();
         let measured = files.flatten().filter_map(|file| {
             let name = file.file_name().into_string().ok()?;
             let rest = name.strip_prefix(&plain(device))?.strip_prefix('-')?;
@@ -75,21 +77,6 @@ impl Model {
     }
 }
 
-fn folder() -> Option<PathBuf> {
-    let named = |name: &str| std::env::var_os(name).filter(|v| !v.is_empty());
-    let config = match named("XDG_CONFIG_HOME") {
-        Some(config) => PathBuf::from(config),
-        None => PathBuf::from(named("HOME")?).join(".config"),
-    };
-    Some(config.join("gustav").join("predictor"))
-}
-
-/// The name of a device as used in file names.
-fn plain(device: &str) -> String {
-    let plain = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
-    device.chars().map(plain).collect()
-}
-
 /// The distance of two numbers of columns, by their ratio.
 fn distance(a: usize, b: usize) -> f64 {
     ((a.max(1) as f64) / b.max(1) as f64).ln().abs()
@@ -113,6 +100,5 @@ mod tests {
     #[test]
     fn columns_are_near_by_their_ratio() {
         assert!(distance(32, 64) == distance(64, 32) && distance(128, 64) < distance(64, 16));
-        assert_eq!(plain("NVIDIA H200"), "nvidia-h200");
     }
 }
