@@ -7,6 +7,7 @@ rounds.
 
 from __future__ import annotations
 
+import gc
 import itertools
 import json
 import math
@@ -104,31 +105,69 @@ def compared(part, case, engines, expected, size, seconds, write, **fields):
 
     `engines` make functions, whose results are close to `expected` where their error is small beside `size`.
     """
+    # What graphs of the part before have kept.
+    gc.collect()
+    torch.cuda.empty_cache()
     common = dict(part=part, graph=case.name, rows=case.shape[0], columns=case.shape[1], nnz=case.nnz, **fields)
     right = {}
+
+    def checked(results):
+        error = max(
+            float(((found.double() - exact).abs() / bound.clamp(min=1e-30)).max())
+            for found, exact, bound in zip(results, expected, size, strict=True)
+        )
+        if not error < CLOSE:
+            raise ArithmeticError(f"the result is wrong by {error:.3g}")
+        return error
+
     for name, make in engines.items():
         try:
             call = make()
-            error = max(
-                float(((found.double() - exact).abs() / bound.clamp(min=1e-30)).max())
-                for found, exact, bound in zip(call(), expected, size, strict=True)
-            )
-            if not error < CLOSE:
-                raise ArithmeticError(f"the result is wrong by {error:.3g}")
+            error = checked(call())
         except Exception as e:  # A failure of a peer is a result.
-            text = " ".join(str(e).split())[:300]
-            write(dict(**common, engine=name, status="failed", message=f"{type(e).__name__}: {text}"))
+            write(dict(**common, engine=name, status="failed", message=described(e)))
             torch.cuda.empty_cache()
             continue
         right[name] = (call, error)
     calls = {name: call for name, (call, _) in right.items()}
-    # Of steps, gradients are computed in PyTorch's own thread for them, which is its default, and in the caller's.
-    for autograd in ("own thread", "calling thread") if part.endswith(" step") else (None,):
-        with torch.autograd.set_multithreading_enabled(autograd != "calling thread"):
-            times = measured(calls, seconds)
+    # Of steps, gradients are computed in PyTorch's own thread for them, which is its default, and in the caller's; a
+    # captured graph is replayed without PyTorch.
+    for autograd in ("own thread", "calling thread", "captured graph") if part.endswith(" step") else (None,):
         of_step = {} if autograd is None else {"autograd": autograd}
-        for name, (_, error) in right.items():
-            write(dict(**common, **of_step, engine=name, status="ok", seconds=times[name], error=error))
+        timed = dict(calls)
+        if autograd == "captured graph":
+            for name, call in calls.items():
+                try:
+                    timed[name] = captured(call, checked)
+                except Exception as e:
+                    del timed[name]
+                    write(dict(**common, **of_step, engine=name, status="failed", message=described(e)))
+        with torch.autograd.set_multithreading_enabled(autograd != "calling thread"):
+            times = measured(timed, seconds)
+        for name in timed:
+            write(dict(**common, **of_step, engine=name, status="ok", seconds=times[name], error=right[name][1]))
+        del timed
+
+
+def described(error):
+    """An error in a line."""
+    return f"{type(error).__name__}: {' '.join(str(error).split())[:300]}"
+
+
+def captured(step, checked):
+    """What replays the work that a step queues."""
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        for _ in range(3):
+            step()
+    torch.cuda.current_stream().wait_stream(stream)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        results = step()
+    graph.replay()
+    checked(results)
+    return graph.replay
 
 
 def forward(case, columns, seconds, write):
@@ -420,7 +459,7 @@ def summary(records):
             if ratios:
                 mean = math.exp(statistics.fmean(map(math.log, ratios)))
                 text = f"{mean:.2f} times, worst {min(ratios):.2f}, of {len(ratios)}"
-            name = part if autograd is None else f"{part}, gradients in the {autograd}"
+            name = part if autograd is None else f"{part}, {autograd}"
             print(f"{name}, {mine} beside {peer}: {text}" + (f"; {failed} failed" if failed else ""))
     for r in records:
         if r["part"] == "overhead":

@@ -109,15 +109,21 @@ PARTS = {
     "gat step": ("training step of a GAT layer", "gustav.torch"),
 }
 
+# How steps were run, but for PyTorch's default.
+HOW = {
+    "calling thread": ", gradients in the caller's thread",
+    "captured graph": ", replayed from a captured graph",
+}
+
 
 def gpu():
     records, rows = read("gpu.jsonl"), []
-    # What failed has no times, and counts for both threads of gradients.
+    # What failed at first has no times, and counts for all ways to run a step.
     timed = [(r["part"], r.get("autograd")) for r in records if r["part"] in PARTS and r["status"] == "ok"]
     for part, autograd in sorted(dict.fromkeys(timed), key=lambda key: list(PARTS).index(key[0])):
         of_part = [r for r in records if r["part"] == part and r.get("autograd", autograd) == autograd]
         what, ours = PARTS[part]
-        what = f"{what}, gradients in the caller's thread" if autograd == "calling thread" else what
+        what += HOW.get(autograd, "")
         of_ours = {(r["graph"], r["width"]): r for r in of_part if r["engine"] == ours}
         for peer in dict.fromkeys(r["engine"] for r in of_part):
             if peer.startswith("gustav"):

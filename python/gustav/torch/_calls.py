@@ -21,23 +21,27 @@ from . import _transforms
 #: The operators by name, filled by :func:`add`.
 calls: Any = SimpleNamespace()
 
+#: Their kernels by name, filled likewise.
+_kernels: Any = SimpleNamespace()
+
+# Of the functions that say the same, those that touch least: within a training step each finds empty caches, and takes
+# several times as long as in a loop of its own.
 _C: Any = torch._C
 try:
-    _Key: Any = _C.DispatchKey
-    _keys_of: Callable[[Tensor], Any] = _C._dispatch_keys
-    _is_included: Callable[[Any], bool] = _C._dispatch_tls_is_dispatch_key_included
     _is_excluded: Callable[[Any], bool] = _C._dispatch_tls_is_dispatch_key_excluded
+    _modes: Callable[[], int] = _C._len_torch_dispatch_stack
     _is_function_mode: Callable[[], bool] = _C._is_torch_function_mode_enabled
     _is_profiled: Callable[[], bool] = _C._autograd._profiler_enabled
     _tracing_state: Callable[[], Any] = _C._get_tracing_state
-    _MODES = _Key.Python
+    # Gradients of several outputs at once are such, outside of transforms.
+    _is_batched: Callable[[Tensor], bool] = _C._functorch.is_legacy_batchedtensor
     # Excluded in kernels and in inference mode, together with the keys of all devices.
-    _BELOW_AUTOGRAD = _Key.AutogradOther
+    _BELOW_AUTOGRAD: Any = _C.DispatchKey.AutogradOther
     _is_asked = True
 except AttributeError:
     # A version of PyTorch without one of these names, which are its own.
     _is_asked = False
-_is_grad_enabled, _is_compiling = torch.is_grad_enabled, torch.compiler.is_compiling
+_is_grad_enabled, _is_compiling = torch.is_grad_enabled, torch.compiler.is_dynamo_compiling
 
 _TENSORS = (torch.Tensor, torch.nn.Parameter)
 _NUMBERS = frozenset((int, bool, float, str, type(None)))
@@ -45,22 +49,21 @@ _NUMBERS = frozenset((int, bool, float, str, type(None)))
 _STRAIGHT, _WITH_GRADIENTS, _TRANSFORMED, _BY_DISPATCHER = range(4)
 
 
-class _PlainKeys(dict[bool, list[Any]]):
-    """What the dispatcher knows of tensors that are nothing but their memory: in that of a GPU, or in host memory.
+def _is_its_memory(t: Tensor) -> bool:
+    """Whether a tensor of PyTorch's own classes is what its memory holds, on a device that products run on.
 
-    It is asked when the first such tensor is seen: asking before would use CUDA.
+    A wrapper that a transform has left behind says that it is. It has no memory, which is an error where that is read.
     """
-
-    def __missing__(self, on_gpu: bool) -> list[Any]:
-        found = []
-        for inference in (False, True):
-            with torch.inference_mode(inference):
-                found.append(_keys_of(torch.empty(0, device="cuda" if on_gpu else "cpu")))
-        self[on_gpu] = found
-        return found
+    return (
+        (t.is_cuda or t.is_cpu)
+        and t.layout is torch.strided
+        and not (t.is_neg() or t._is_zerotensor() or _is_batched(t))
+    )
 
 
-_plain = _PlainKeys()
+def _is_watched() -> bool:
+    """Whether a mode, a tracer or a profiler wants to see operators."""
+    return bool(_modes() or _is_function_mode() or _is_profiled() or _tracing_state() is not None)
 
 
 def _way(arguments: tuple[Any, ...]) -> int:
@@ -68,25 +71,35 @@ def _way(arguments: tuple[Any, ...]) -> int:
     if _transforms.are_active():
         # There tangents would be lost: by the other way they are refused.
         return _BY_DISPATCHER if _transforms.functionalizes() and not _transforms.has_level() else _TRANSFORMED
-    if (
-        _is_included(_MODES)
-        or _tracing_state() is not None
-        or _is_function_mode()
-        or _is_profiled()
-    ):
+    if _is_watched():
         return _BY_DISPATCHER
     requires_grad = False
     for argument in arguments:
         kind = type(argument)
         if kind in _NUMBERS:
             continue
-        # Those of other devices have other keys than those of the CPU.
-        if kind not in _TENSORS or _keys_of(argument) not in _plain[argument.is_cuda]:
+        if kind not in _TENSORS or not _is_its_memory(argument):
             return _BY_DISPATCHER
         requires_grad = requires_grad or argument.requires_grad
     if requires_grad and _is_grad_enabled() and not _is_excluded(_BELOW_AUTOGRAD):
         return _WITH_GRADIENTS
     return _STRAIGHT
+
+
+def in_backward(ctx: Any, gradient: Tensor, *saved: Tensor | None) -> Any:
+    """The operators of a backward pass: their kernels where nothing else sees them, after a forward pass that came to its
+    kernel straight. Then what it saved is its memory, unless a hook has put something else in its place."""
+    if (
+        _is_compiling()
+        or not getattr(ctx, "is_direct", False)
+        or _is_grad_enabled()
+        or _transforms.are_active()
+        or _is_watched()
+        or not _is_its_memory(gradient)
+        or any(t is not None and type(t) not in _TENSORS for t in (gradient, *saved))
+    ):
+        return calls
+    return _kernels
 
 
 def add(
@@ -108,6 +121,7 @@ def add(
         def forward(ctx: Any, *arguments: Any) -> Any:
             result = kernel(*arguments)
             context(ctx, arguments, result)
+            ctx.is_direct = True
             return result
 
         @staticmethod
@@ -135,3 +149,4 @@ def add(
 
     transformed = _transforms.with_rules(call, context, backward, is_constant)
     setattr(calls, name, call)
+    setattr(_kernels, name, kernel)

@@ -66,6 +66,7 @@ def _spmm_context(ctx: Any, inputs: Any, output: Tensor) -> None:
 
 def _spmm_backward(ctx: Any, g: Tensor) -> Any:
     values, x = ctx.saved_tensors
+    operators = _calls.in_backward(ctx, g, values, x)
     of_values = of_x = None
     if ctx.needs_input_grad[2]:
         nnz = values.shape[-1]
@@ -73,9 +74,9 @@ def _spmm_backward(ctx: Any, g: Tensor) -> Any:
         if values.ndim == 1 and g.ndim == 3:
             # The sum over batches is an inner product over batches and columns.
             first, second = (_unbatched(t, g.shape[0]) for t in (first, second))
-        of_values = calls.sddmm(ctx.handle, nnz, first, second)
+        of_values = operators.sddmm(ctx.handle, nnz, first, second)
     if ctx.needs_input_grad[3]:
-        of_x = calls.spmm(ctx.handle, x.shape[-2], values, g, not ctx.transpose)
+        of_x = operators.spmm(ctx.handle, x.shape[-2], values, g, not ctx.transpose)
         if of_x.ndim > x.ndim:
             of_x = of_x.sum(0)
     return None, None, of_values, of_x, None
@@ -108,12 +109,13 @@ def _sddmm_context(ctx: Any, inputs: Any, output: Tensor) -> None:
 
 def _sddmm_backward(ctx: Any, g: Tensor) -> Any:
     q, k = ctx.saved_tensors
+    operators = _calls.in_backward(ctx, g, q, k)
     of_q = of_k = None
     if ctx.needs_input_grad[2]:
-        of_q = calls.spmm(ctx.handle, q.shape[-2], g, k, False)
+        of_q = operators.spmm(ctx.handle, q.shape[-2], g, k, False)
         of_q = of_q.sum(0) if of_q.ndim > q.ndim else of_q
     if ctx.needs_input_grad[3]:
-        of_k = calls.spmm(ctx.handle, k.shape[-2], g, q, True)
+        of_k = operators.spmm(ctx.handle, k.shape[-2], g, q, True)
         of_k = of_k.sum(0) if of_k.ndim > k.ndim else of_k
     return None, None, of_q, of_k
 

@@ -19,12 +19,17 @@ _C: Any = torch._C._functorch
 _forward_ad: Any = forward_ad
 _FUNCTIONALIZE = _C.TransformType.Functionalize
 
+# The name is PyTorch's own.
+_are_transforms: Callable[[], bool] = getattr(
+    torch._C, "_are_functorch_transforms_active", lambda: _C.peek_interpreter_stack() is not None
+)
+
 _Result = TypeVar("_Result")
 
 
 def are_active() -> bool:
     """Whether a transform is on, or tangents are, in whatever thread: PyTorch has one level of tangents for all."""
-    return _C.peek_interpreter_stack() is not None or (has_level() and torch._C._is_fwd_grad_enabled())
+    return _are_transforms() or (_forward_ad._current_level >= 0 and torch._C._is_fwd_grad_enabled())
 
 
 def has_level() -> bool:
