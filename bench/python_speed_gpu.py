@@ -100,6 +100,10 @@ def measured(engines, seconds):
     return {name: statistics.median(taken) for name, taken in times.items()}
 
 
+#: Why steps of engines cannot be captured. They are tried once: PyTorch keeps the memory of a capture that failed.
+NOT_CAPTURED = {}
+
+
 def compared(part, case, engines, expected, size, seconds, write, **fields):
     """Checks every engine, times those that are right, and writes a record of each.
 
@@ -138,10 +142,13 @@ def compared(part, case, engines, expected, size, seconds, write, **fields):
         if autograd == "captured graph":
             for name, call in calls.items():
                 try:
-                    timed[name] = captured(call, checked)
+                    if name not in NOT_CAPTURED:
+                        timed[name] = captured(call, checked)
                 except Exception as e:
+                    NOT_CAPTURED[name] = described(e)
+                if name in NOT_CAPTURED:
                     del timed[name]
-                    write(dict(**common, **of_step, engine=name, status="failed", message=described(e)))
+                    write(dict(**common, **of_step, engine=name, status="failed", message=NOT_CAPTURED[name]))
         with torch.autograd.set_multithreading_enabled(autograd != "calling thread"):
             times = measured(timed, seconds)
         for name in timed:
