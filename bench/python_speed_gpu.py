@@ -100,7 +100,8 @@ def measured(engines, seconds):
     return {name: statistics.median(taken) for name, taken in times.items()}
 
 
-#: Why steps of engines cannot be captured. They are tried once: PyTorch keeps the memory of a capture that failed.
+#: Why steps of a part and an engine cannot be captured. Each is tried until it fails: PyTorch keeps the memory of a
+#: capture that failed.
 NOT_CAPTURED = {}
 
 
@@ -141,14 +142,16 @@ def compared(part, case, engines, expected, size, seconds, write, **fields):
         timed = dict(calls)
         if autograd == "captured graph":
             for name, call in calls.items():
-                try:
-                    if name not in NOT_CAPTURED:
+                message = NOT_CAPTURED.get((part, name))
+                if message is None:
+                    try:
                         timed[name] = captured(call, checked)
-                except Exception as e:
-                    NOT_CAPTURED[name] = described(e)
-                if name in NOT_CAPTURED:
-                    del timed[name]
-                    write(dict(**common, **of_step, engine=name, status="failed", message=NOT_CAPTURED[name]))
+                        continue
+                    except Exception as e:
+                        message = described(e)
+                        NOT_CAPTURED[part, name] = f"not tried after {case.name}: {message}"
+                del timed[name]
+                write(dict(**common, **of_step, engine=name, status="failed", message=message))
         with torch.autograd.set_multithreading_enabled(autograd != "calling thread"):
             times = measured(timed, seconds)
         for name in timed:

@@ -164,15 +164,16 @@ def exported(array: Any, place: Place) -> Any:
     return array
 
 
-#: The table of functions of DLPack's that a class of tensors may have. The module reads instances of the class itself
-#: by it in the order of their library's current stream, without a capsule.
-TABLE = "__dlpack_c_exchange_api__"
-
-
 def in_order(torch: Any, tensor: Any) -> Any:
     """A tensor as the module takes it in the order of PyTorch's current stream."""
-    tensor = _in_layout(tensor)
-    return tensor if TABLE in type(tensor).__dict__ else torch.utils.dlpack.to_dlpack(tensor)
+    return for_module(torch, _in_layout(tensor))
+
+
+def for_module(torch: Any, tensor: Any) -> Any:
+    """The same of a tensor whose layout the module knows, whatever its gradients: itself where its class has DLPack's
+    table of functions, by which the module reads instances of that very class; else a capsule."""
+    has_table = "__dlpack_c_exchange_api__" in type(tensor).__dict__
+    return tensor if has_table else torch.utils.dlpack.to_dlpack(tensor)
 
 
 def expect_storage(t: Any) -> None:

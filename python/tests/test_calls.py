@@ -115,6 +115,33 @@ def test_negative_views_where_no_operator_is(tmp_path):
     torch.testing.assert_close(written @ x, -gt.spmm(P, values, x))
 
 
+def test_hooks_that_put_negative_views_in_place_of_what_was_saved():
+    x = X.detach().clone().requires_grad_()
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: -t, torch._neg_view):
+        hooked = torch.autograd.grad(gt.spmm(P, V, x).sum(), [V, x])
+    torch.testing.assert_close(hooked, torch.autograd.grad(gt.spmm(P, V, x).sum(), [V, x]))
+
+
+def test_tensors_that_were_taken_out_of_transforms():
+    taken = []
+    x = X.detach()
+    torch.func.grad(lambda t: (taken.append(t.detach()), t.sum())[1])(x)
+    torch.testing.assert_close(gt.spmm(P, V.detach(), taken[0]), gt.spmm(P, V.detach(), x))
+
+
+def test_exports_without_dynamo_of_transforms():
+    values = V.detach()
+
+    class Batched(torch.nn.Module):
+        def forward(self, x):
+            return torch.vmap(lambda t: gt.spmm(P, values, t))(x)
+
+    x = torch.stack([X.detach(), 2 * X.detach()])
+    program = torch.export.export(Batched(), (x,), strict=False)
+    assert "gustav.spmm" in program.graph_module.code
+    torch.testing.assert_close(program.module()(x), Batched()(x))
+
+
 class Named(torch.Tensor):
     """A tensor of a class of the program's."""
 

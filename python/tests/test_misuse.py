@@ -327,15 +327,19 @@ def test_objects_that_say_they_are_arrays():
 TABLES = []
 
 
-def table(major):
+def table(major, name=b"dlpack_exchange_api"):
     """A capsule with DLPack's table of functions in this version, of which none are there."""
     TABLES.append((ctypes.c_uint64 * 7)(major))
     new = ctypes.pythonapi.PyCapsule_New
     new.restype, new.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
-    return new(ctypes.addressof(TABLES[-1]), b"dlpack_exchange_api", None)
+    return new(ctypes.addressof(TABLES[-1]), name, None)
 
 
-@pytest.mark.parametrize("found", [None, 7, table(2), table(1)], ids=["none", "number", "version", "no functions"])
+@pytest.mark.parametrize(
+    "found",
+    [None, 7, table(2), table(1), table(1, b"another")],
+    ids=["none", "number", "version", "no functions", "name"],
+)
 def test_tables_of_functions_that_are_not_known_are_not_used(found):
     class Exported:
         __dlpack_c_exchange_api__ = found

@@ -358,6 +358,8 @@ def test_elements_that_are_not_aligned_are_copied():
     x = torch.frombuffer(bytearray(121), dtype=F64, count=15, offset=1).reshape(5, 3)
     x.copy_(random(5, 3))
     torch.testing.assert_close(gt.spmm(P, V, x), gt.spmm(P, V, x.clone()))
+    with pytest.raises(ValueError, match="elements are not aligned"):
+        gt.spmm(P, V, torch.nn.Parameter(x))
 
 
 @pytest.mark.parametrize(

@@ -541,7 +541,12 @@ fn packed<'py>(name: &str, object: &Bound<'py, PyAny>) -> PyResult<Bound<'py, Py
     if object.hasattr(intern!(py, "contiguous"))? {
         let made = object.call_method0(intern!(py, "contiguous"))?;
         // What is contiguous already is not aligned.
-        return if made.is(object) { made.call_method0(intern!(py, "clone")) } else { Ok(made) };
+        if !made.is(object) {
+            return Ok(made);
+        }
+        if object.hasattr(intern!(py, "clone"))? {
+            return object.call_method0(intern!(py, "clone"));
+        }
     }
     // A copy, which is aligned; `ascontiguousarray` returns what is contiguous as it is.
     let array = py.import(intern!(py, "numpy"))?.getattr(intern!(py, "array"))?;

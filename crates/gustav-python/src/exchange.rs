@@ -23,7 +23,7 @@ struct Table {
     allocate: *const c_void,
     export: *const c_void,
     import: *const c_void,
-    /// Describes a tensor of the class, which goes on owning what that points to.
+    /// Describes a tensor of the class, which keeps what the description points to.
     describe: Option<unsafe extern "C" fn(*mut pyo3::ffi::PyObject, *mut Tensor) -> c_int>,
     /// The stream that the library's work on a device goes to.
     current_stream: Option<unsafe extern "C" fn(i32, i32, *mut *mut c_void) -> c_int>,
@@ -47,7 +47,8 @@ pub fn array(
 ) -> PyResult<Option<Array>> {
     let Some(functions) = functions_of(object)? else { return Ok(None) };
     let mut tensor = MaybeUninit::<Tensor>::uninit();
-    // SAFETY: the object is of the class that has the function, which fills the tensor or says that it has not.
+    // SAFETY: the object is of the class that names the function, which checks that, as DLPack requires of what Python may
+    // give it, and fills the tensor or says that it has not.
     if unsafe { (functions.describe)(object.as_ptr(), tensor.as_mut_ptr()) } != 0 {
         return Err(PyErr::fetch(object.py()));
     }
@@ -58,7 +59,7 @@ pub fn array(
     {
         return Ok(None);
     }
-    // What keeps the memory is the object itself, as it would be what a capsule holds.
+    // The object keeps the memory, unless another thread replaces it meanwhile, which the documentation forbids.
     dlpack::described(name, &tensor, false, || Ok(object.clone().unbind())).map(Some)
 }
 
@@ -91,7 +92,8 @@ fn functions_of(object: &Bound<'_, PyAny>) -> PyResult<Option<Functions>> {
         return Ok(None);
     };
     let Ok(table) = table.cast_into::<PyCapsule>() else { return Ok(None) };
-    let table = table.pointer_checked(Some(NAME))?.cast::<Table>();
+    let Ok(table) = table.pointer_checked(Some(NAME)) else { return Ok(None) };
+    let table = table.cast::<Table>();
     // SAFETY: a capsule of this name points to a table that lives as long as the process; its head is the same in
     // every version.
     let major = unsafe { (&raw const (*table.as_ptr()).major).read() };

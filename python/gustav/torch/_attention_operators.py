@@ -10,7 +10,7 @@ from torch import Tensor
 
 from .. import _families, _gustav
 from ._calls import calls, in_backward
-from ._layouts import exported, flat, new_rows, of_nonzeros, rows, to_dlpack
+from ._layouts import exported, flat, new_rows, of_nonzeros, rows, for_module
 from ._pattern import Pattern, kept, of_handle
 
 SCHEMAS = (
@@ -114,7 +114,7 @@ def product_of(
 ) -> tuple[Tensor, Tensor]:
     """O and the logarithms, without gradients."""
     o, lse = _results(q, v)
-    matrices = rows(q), rows(k), rows(v), new_rows(o), to_dlpack(flat(lse))
+    matrices = rows(q), rows(k), rows(v), new_rows(o), for_module(flat(lse))
     _plan(pattern, q, v).execute_into(*matrices, scale, negative_slope, of_nonzeros(bias), pattern.place())
     return o, lse
 

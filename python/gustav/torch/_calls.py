@@ -24,8 +24,8 @@ calls: Any = SimpleNamespace()
 #: Their kernels by name, filled likewise.
 _kernels: Any = SimpleNamespace()
 
-# Of the functions that say the same, those that touch least: within a training step each finds empty caches, and takes
-# several times as long as in a loop of its own.
+# The cheapest of equivalent checks: between the kernels of a training step none is in the caches, and each takes several
+# times as long as in a loop of its own.
 _C: Any = torch._C
 try:
     _is_excluded: Callable[[Any], bool] = _C._dispatch_tls_is_dispatch_key_excluded
@@ -35,13 +35,17 @@ try:
     _tracing_state: Callable[[], Any] = _C._get_tracing_state
     # Gradients of several outputs at once are such, outside of transforms.
     _is_batched: Callable[[Tensor], bool] = _C._functorch.is_legacy_batchedtensor
+    # What a program has taken out of a transform.
+    _is_wrapped: Callable[[Tensor], bool] = _C._functorch.is_functorch_wrapped_tensor
     # Excluded in kernels and in inference mode, together with the keys of all devices.
     _BELOW_AUTOGRAD: Any = _C.DispatchKey.AutogradOther
     _is_asked = True
 except AttributeError:
     # A version of PyTorch without one of these names, which are its own.
     _is_asked = False
-_is_grad_enabled, _is_compiling = torch.is_grad_enabled, torch.compiler.is_dynamo_compiling
+_is_grad_enabled, _is_compiling = torch.is_grad_enabled, torch.compiler.is_compiling
+# An exported program has no backward pass.
+_is_compiled = torch.compiler.is_dynamo_compiling
 
 _TENSORS = (torch.Tensor, torch.nn.Parameter)
 _NUMBERS = frozenset((int, bool, float, str, type(None)))
@@ -50,14 +54,11 @@ _STRAIGHT, _WITH_GRADIENTS, _TRANSFORMED, _BY_DISPATCHER = range(4)
 
 
 def _is_its_memory(t: Tensor) -> bool:
-    """Whether a tensor of PyTorch's own classes is what its memory holds, on a device that products run on.
-
-    A wrapper that a transform has left behind says that it is. It has no memory, which is an error where that is read.
-    """
+    """Whether a tensor of PyTorch's own classes is what its memory holds, on a device that products run on."""
     return (
         (t.is_cuda or t.is_cpu)
         and t.layout is torch.strided
-        and not (t.is_neg() or t._is_zerotensor() or _is_batched(t))
+        and not (t.is_neg() or t._is_zerotensor() or _is_batched(t) or _is_wrapped(t))
     )
 
 
@@ -87,18 +88,20 @@ def _way(arguments: tuple[Any, ...]) -> int:
 
 
 def in_backward(ctx: Any, gradient: Tensor, *saved: Tensor | None) -> Any:
-    """The operators of a backward pass: their kernels where nothing else sees them, after a forward pass that came to its
-    kernel straight. Then what it saved is its memory, unless a hook has put something else in its place."""
+    """The namespace whose functions a backward pass calls, of operators by name: the kernels themselves, where nothing
+    else sees its calls and its forward pass reached the kernel straight; else :data:`calls`."""
     if (
-        _is_compiling()
-        or not getattr(ctx, "is_direct", False)
+        not getattr(ctx, "is_direct", False)
+        or _is_compiled()
         or _is_grad_enabled()
         or _transforms.are_active()
         or _is_watched()
-        or not _is_its_memory(gradient)
-        or any(t is not None and type(t) not in _TENSORS for t in (gradient, *saved))
     ):
         return calls
+    for t in (gradient, *saved):
+        # Hooks may have put anything in place of what was saved.
+        if t is not None and (type(t) not in _TENSORS or not _is_its_memory(t)):
+            return calls
     return _kernels
 
 
@@ -121,6 +124,7 @@ def add(
         def forward(ctx: Any, *arguments: Any) -> Any:
             result = kernel(*arguments)
             context(ctx, arguments, result)
+            # Of the registered operators' contexts it is not said.
             ctx.is_direct = True
             return result
 

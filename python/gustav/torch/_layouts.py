@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,15 +10,11 @@ from torch import Tensor
 
 from .. import _device
 
-# The export without the checks of Tensor.__dlpack__, which operators have no use for: gradients are recorded
-# above them.
-_to_capsule: Callable[[Tensor], Any] = torch.utils.dlpack.to_dlpack  # type: ignore[attr-defined]
-_HAS_TABLE = _device.TABLE in Tensor.__dict__
 
-
-def to_dlpack(t: Tensor) -> Any:
-    """A tensor as the module takes it in the order of PyTorch's current stream, whatever its gradients."""
-    return t if _HAS_TABLE and type(t) is Tensor else _to_capsule(t)
+def for_module(t: Tensor) -> Any:
+    """A tensor as the module takes it in the order of PyTorch's current stream. Without the checks of Tensor.__dlpack__,
+    which operators have no use for: gradients are recorded above them."""
+    return _device.for_module(torch, t)
 
 
 def expect_tensor(name: str, t: Any) -> None:
@@ -34,7 +29,7 @@ def exported(t: Tensor) -> Any:
     _device.expect_storage(t)
     if not t.is_contiguous() and not _has_layout(t):
         t = t.contiguous()
-    return to_dlpack(t)
+    return for_module(t)
 
 
 def _has_layout(t: Tensor) -> bool:
@@ -56,7 +51,7 @@ def new_rows(t: Tensor) -> Any:
         _, of_head, of_column = t.stride()
         # Mostly heads are side by side, where a row is one of the matrix.
         t = t.flatten(1) if of_column == 1 and of_head == t.shape[2] else as_one(t.transpose(0, 1))
-    return to_dlpack(row_major(t))
+    return for_module(row_major(t))
 
 
 def row_major(t: Tensor) -> Tensor:
@@ -72,8 +67,8 @@ def of_nonzeros(bias: Tensor | None) -> tuple[Any, str] | None:
         return exported(bias), "shared"
     _device.expect_storage(bias)
     if bias.T.is_contiguous():
-        return to_dlpack(flat(bias.T)), "head_major"
-    return to_dlpack(flat(bias.contiguous())), "nonzero_major"
+        return for_module(flat(bias.T)), "head_major"
+    return for_module(flat(bias.contiguous())), "nonzero_major"
 
 
 def flat(t: Tensor) -> Tensor:

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from .. import _device, _families, _gustav, _operands
-from ._layouts import as_one, expect_tensor, exported, flat, to_dlpack
+from ._layouts import as_one, expect_tensor, exported, flat, for_module
 from ._transforms import without_transforms
 
 # Plans that one pattern keeps, the oldest dropped first.
@@ -362,8 +362,8 @@ class Pattern:
         winners = torch.empty(out.shape, dtype=torch.int64, device=x.device)
         if values is None:
             values = self.ones(x.dtype)
-        operands = (exported(values), exported(x), to_dlpack(out))
-        plan.execute_into(*operands, None, None, to_dlpack(winners), self.place())
+        operands = (exported(values), exported(x), for_module(out))
+        plan.execute_into(*operands, None, None, for_module(winners), self.place())
         return out, winners
 
     def inner_indices(self, transpose: bool) -> Tensor:
@@ -390,9 +390,9 @@ class Pattern:
         if values is None:
             values = self.ones(dtype)
         if batches:
-            operands = exported(flat(values)), exported(as_one(x, batches)), to_dlpack(as_one(out))
+            operands = exported(flat(values)), exported(as_one(x, batches)), for_module(as_one(out))
         else:
-            operands = exported(values), exported(x), to_dlpack(out)
+            operands = exported(values), exported(x), for_module(out)
         plan.execute_into(*operands, None, None, None, self.place())
         return out
 
@@ -411,7 +411,7 @@ class Pattern:
             )
         if batches:
             q, k = as_one(q, batches), as_one(k, batches)
-        plan.execute_into(exported(q), exported(k), to_dlpack(flat(out)), None, None, self.place())
+        plan.execute_into(exported(q), exported(k), for_module(flat(out)), None, None, self.place())
         return out
 
     def _softmax_plan(self, heads: int, dtype: torch.dtype) -> Any:
@@ -512,5 +512,5 @@ def arrays_of(native: _gustav.Pattern, device: torch.device) -> tuple[Tensor, Te
     of_offsets, of_indices = (getattr(torch, name) for name in native.index_types)
     crow = torch.empty(native.shape[0] + 1, dtype=of_offsets, device=device)
     col = torch.empty(native.nnz, dtype=of_indices, device=device)
-    native.copy_into(to_dlpack(crow), to_dlpack(col), place)
+    native.copy_into(for_module(crow), for_module(col), place)
     return crow, col

@@ -75,6 +75,9 @@ pub fn calibrate(args: &BenchArgs, measured: bool) -> Result<Calibrated> {
         let Some(parameters) = fitted.filter(measured) else { return };
         devices.insert(found.device.to_owned());
         let us = 1e3 * found.execute_ms;
+        if !(us > 0.0 && us.is_finite()) {
+            return;
+        }
         let sample = Sample { parameters, bytes, bounds: found.bounds, us };
         let (matrix, dtype) = (m.matrix.clone(), m.dtype.clone());
         let case = Case { matrix, product: found.product, columns: m.columns, dtype };

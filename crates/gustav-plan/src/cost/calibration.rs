@@ -158,16 +158,21 @@ impl Calibration {
         Some(folder("cost")?.join(format!("{}.json", plain(device))))
     }
 
-    /// The one that is installed for `device`, if one is.
+    /// The one that is installed for `device`, if one is, in a folder that may be read.
     ///
     /// # Errors
     /// [`Error::Io`] if the file cannot be read, [`Error::Format`] for one that is no calibration of this device.
     pub fn of_device(device: &str) -> Result<Option<Self>> {
-        let Some(path) = Self::place(device) else { return Ok(None) };
-        match std::fs::read_to_string(&path) {
-            Ok(text) => Self::from_text(&text, device, &path).map(Some),
-            Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(None),
-            Err(source) => Err(Error::Io { path, action: "read", source }),
+        Self::place(device).map_or(Ok(None), |path| Self::read(&path, device))
+    }
+
+    fn read(path: &Path, device: &str) -> Result<Option<Self>> {
+        use std::io::ErrorKind::{NotADirectory, NotFound, PermissionDenied};
+        match std::fs::read_to_string(path) {
+            Ok(text) => Self::from_text(&text, device, path).map(Some),
+            // Accounts of services may have no home, or one that is not theirs.
+            Err(e) if matches!(e.kind(), NotFound | NotADirectory | PermissionDenied) => Ok(None),
+            Err(source) => Err(Error::Io { path: path.into(), action: "read", source }),
         }
     }
 
@@ -338,6 +343,14 @@ mod tests {
         for resource in RESOURCES {
             let factor = slow.times[&resource] / fitted.times[&resource];
             assert!((3.9..4.1).contains(&factor), "{slow:?}");
+        }
+    }
+
+    #[test]
+    fn without_a_folder_there_is_no_calibration() {
+        for path in ["/dev/null/gustav/cost/a-gpu.json", "/no-such-folder/a-gpu.json"] {
+            let found = Calibration::read(Path::new(path), "a GPU").expect("nothing to read");
+            assert_eq!(found, None, "{path}");
         }
     }
 
