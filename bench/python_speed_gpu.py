@@ -110,7 +110,7 @@ def compared(part, case, engines, expected, size, seconds, write, **fields):
 
     `engines` make functions, whose results are close to `expected` where their error is small beside `size`.
     """
-    # What graphs of the part before have kept.
+    # Captured graphs of the part before hold memory until they are collected.
     gc.collect()
     torch.cuda.empty_cache()
     common = dict(part=part, graph=case.name, rows=case.shape[0], columns=case.shape[1], nnz=case.nnz, **fields)

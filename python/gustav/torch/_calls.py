@@ -24,8 +24,6 @@ calls: Any = SimpleNamespace()
 #: Their kernels by name, filled likewise.
 _kernels: Any = SimpleNamespace()
 
-# The cheapest of equivalent checks: between the kernels of a training step none is in the caches, and each takes several
-# times as long as in a loop of its own.
 _C: Any = torch._C
 try:
     _is_excluded: Callable[[Any], bool] = _C._dispatch_tls_is_dispatch_key_excluded
@@ -33,10 +31,7 @@ try:
     _is_function_mode: Callable[[], bool] = _C._is_torch_function_mode_enabled
     _is_profiled: Callable[[], bool] = _C._autograd._profiler_enabled
     _tracing_state: Callable[[], Any] = _C._get_tracing_state
-    # Gradients of several outputs at once are such, outside of transforms.
-    _is_batched: Callable[[Tensor], bool] = _C._functorch.is_legacy_batchedtensor
-    # What a program has taken out of a transform.
-    _is_wrapped: Callable[[Tensor], bool] = _C._functorch.is_functorch_wrapped_tensor
+    _keys_of: Callable[[Tensor], Any] = _C._dispatch_keys
     # Excluded in kernels and in inference mode, together with the keys of all devices.
     _BELOW_AUTOGRAD: Any = _C.DispatchKey.AutogradOther
     _is_asked = True
@@ -53,13 +48,28 @@ _NUMBERS = frozenset((int, bool, float, str, type(None)))
 _STRAIGHT, _WITH_GRADIENTS, _TRANSFORMED, _BY_DISPATCHER = range(4)
 
 
+class _PlainKeys(dict[bool, list[Any]]):
+    """What the dispatcher knows of tensors that are nothing but their memory: in that of a GPU, or in host memory.
+
+    It is asked when the first such tensor is seen: asking before would use CUDA.
+    """
+
+    def __missing__(self, on_gpu: bool) -> list[Any]:
+        found = []
+        for inference in (False, True):
+            with torch.inference_mode(inference):
+                found.append(_keys_of(torch.empty(0, device="cuda" if on_gpu else "cpu")))
+        self[on_gpu] = found
+        return found
+
+
+_plain = _PlainKeys()
+
+
 def _is_its_memory(t: Tensor) -> bool:
     """Whether a tensor of PyTorch's own classes is what its memory holds, on a device that products run on."""
-    return (
-        (t.is_cuda or t.is_cpu)
-        and t.layout is torch.strided
-        and not (t.is_neg() or t._is_zerotensor() or _is_batched(t) or _is_wrapped(t))
-    )
+    # Those of other devices have other keys than those of the CPU.
+    return _keys_of(t) in _plain[t.is_cuda]
 
 
 def _is_watched() -> bool:

@@ -99,10 +99,10 @@ pub fn calibrate(args: &BenchArgs, measured: bool) -> Result<Calibrated> {
     let matrices: BTreeSet<&str> = cases.keys().map(|case| &*case.matrix).collect();
     let halves: BTreeMap<&str, usize> =
         matrices.into_iter().zip([0, 1].into_iter().cycle()).collect();
-    let fit = |keep: &dyn Fn(&Case) -> bool| {
-        let kept = cases.iter().filter(|(case, _)| keep(case));
-        let kept: Vec<_> = kept.map(|(_, samples)| samples.clone()).collect();
-        Calibration::fit(device, &kept)
+    let fit = |is_fitted: &dyn Fn(&Case) -> bool| {
+        let fitted = cases.iter().filter(|(case, _)| is_fitted(case));
+        let fitted: Vec<_> = fitted.map(|(_, samples)| samples.clone()).collect();
+        Calibration::fit(device, &fitted)
     };
     let calibration = fit(&|_| true)?;
     let of_gpus = Parameters::of_gpus();

@@ -29,7 +29,8 @@ pub struct Args {
     #[arg(long, value_name = "OUT.jsonl")]
     record: PathBuf,
     /// Calibrate the cost model by which the chooser auto ranks configurations of SpMM and SpMV: how
-    /// long memory, L2, instructions, latencies and launches take on this GPU
+    /// long memory, L2, instructions, latencies and launches take on this GPU, by all measurements of
+    /// the record file
     #[arg(long, conflicts_with_all = ["topologies", "folds", "passes"])]
     calibrate: bool,
     /// Write the calibration or model to this file

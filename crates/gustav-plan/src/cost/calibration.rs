@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use gustav_core::{Error, Result};
 use serde::{Deserialize, Serialize};
 
-use super::{Bound, Bounds, Fitted, Kind, OVERLAP};
+use super::{Bound, Bounds, Fitted, Kind, together};
 use crate::installed::{folder, plain};
 
 /// What devices have more or less of.
@@ -235,9 +235,7 @@ impl Timed {
     /// The logarithm of the predicted time over the measured one, where resources take these times.
     fn off(&self, times: &[f64; COUNT]) -> f64 {
         let sum = |parts: &[f64; COUNT]| parts.iter().zip(times).map(|(us, t)| us * t).sum::<f64>();
-        let [constant, throughput, path] = self.parts.each_ref().map(sum);
-        let overlapped = (throughput.powf(OVERLAP) + path.powf(OVERLAP)).powf(1.0 / OVERLAP);
-        ((constant + overlapped) / self.us).ln()
+        (together(self.parts.each_ref().map(sum)) / self.us).ln()
     }
 }
 

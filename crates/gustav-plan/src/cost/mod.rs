@@ -203,10 +203,14 @@ impl Bounds {
         let mut parts: Vec<_> = self.terms.iter().map(part).collect();
         parts.sort_by(|a, b| b.1.total_cmp(&a.1));
         let sum = |kind| parts.iter().filter(|(b, _)| b.kind() == kind).map(|p| p.1).sum::<f64>();
-        let [throughput, path] = [Kind::Throughput, Kind::Path].map(sum);
-        let overlapped = (throughput.powf(OVERLAP) + path.powf(OVERLAP)).powf(1.0 / OVERLAP);
-        Predicted { us: sum(Kind::Constant) + overlapped, measured: parameters.measured, parts }
+        let us = together([Kind::Constant, Kind::Throughput, Kind::Path].map(sum));
+        Predicted { us, measured: parameters.measured, parts }
     }
+}
+
+/// The time of an execution, of the sums of its times of each kind: the last two overlap.
+fn together([constant, throughput, path]: [f64; 3]) -> f64 {
+    constant + (throughput.powf(OVERLAP) + path.powf(OVERLAP)).powf(1.0 / OVERLAP)
 }
 
 /// A predicted time.
