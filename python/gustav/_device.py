@@ -172,12 +172,17 @@ def in_order(torch: Any, tensor: Any) -> Any:
 def for_module(torch: Any, tensor: Any) -> Any:
     """The same of a tensor whose layout the module knows, whatever its gradients: itself where its class has DLPack's
     table of functions, by which the module reads instances of that very class; else a capsule."""
-    has_table = "__dlpack_c_exchange_api__" in type(tensor).__dict__
-    return tensor if has_table else torch.utils.dlpack.to_dlpack(tensor)
+    if "__dlpack_c_exchange_api__" in type(tensor).__dict__:
+        return tensor
+    expect_storage(tensor)
+    return torch.utils.dlpack.to_dlpack(tensor)
 
 
 def expect_storage(t: Any) -> None:
-    """Refuses a tensor whose storage was shrunk since: it says a shape that its memory does not have."""
+    """Refuses a tensor whose storage was shrunk since: it says a shape that its memory does not have.
+
+    The module does so for tensors that it reads; this is for those that are copied before.
+    """
     last = t.numel()
     if last and not t.is_contiguous():
         last = 1 + sum((n - 1) * stride for n, stride in zip(t.shape, t.stride(), strict=True))
@@ -189,12 +194,13 @@ def expect_storage(t: Any) -> None:
 
 
 def _in_layout(tensor: Any) -> Any:
-    expect_storage(tensor)
     if tensor.requires_grad:
         tensor = tensor.detach()
     if tensor.is_neg():
+        expect_storage(tensor)
         tensor = tensor.resolve_neg()
     if not tensor.is_contiguous() and not _has_layout(tensor.shape, tensor.stride()):
+        expect_storage(tensor)
         tensor = tensor.contiguous()
     return tensor
 

@@ -1,3 +1,5 @@
+from collections.abc import Callable
+from types import ModuleType
 from typing import Any, final
 
 # None for host memory, or a GPU's number, the handle of a stream, and what keeps the stream.
@@ -7,6 +9,8 @@ __all__ = [
     "__version__",
     "Block",
     "Pattern",
+    "Eager",
+    "EagerSpmm",
     "SpmmPlan",
     "SddmmPlan",
     "SoftmaxPlan",
@@ -74,6 +78,29 @@ class Pattern:
     def transposed(self) -> tuple[Pattern, Block]: ...
     def is_canonical(self) -> bool: ...
     def matches(self, indptr: Any, indices: Any, threads: int | None = None) -> bool: ...
+
+@final
+class Eager:
+    def __new__(
+        cls,
+        classes: list[type],
+        watchers: list[Callable[[], Any]],
+        forward_ad: ModuleType,
+        is_grad_enabled: Callable[[], bool],
+        is_excluded: Callable[[Any], bool],
+        below_autograd: Any,
+        is_forward: Callable[[], bool],
+        is_cast: Callable[[], bool],
+    ) -> Eager: ...
+    def is_recorded(self, arguments: tuple[Any, ...]) -> bool | None: ...
+
+@final
+class EagerSpmm:
+    def __new__(cls, eager: Eager, gpu: int | None, shape: tuple[int, int], nnz: int) -> EagerSpmm: ...
+    def add(self, plan: SpmmPlan, transpose: bool, threads: int) -> None: ...
+    def clear(self) -> None: ...
+    def product(self, values: Any, x: Any, transpose: bool, pattern: Any, record: Any) -> Any: ...
+    def compute(self, values: Any, x: Any, transpose: bool) -> Any: ...
 
 @final
 class SpmmPlan:

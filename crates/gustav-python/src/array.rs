@@ -195,6 +195,15 @@ impl Array {
         Python::attach(|py| self.owner.clone_ref(py))
     }
 
+    /// Whether a product reads it where it is.
+    pub fn is_read_in_place(&self) -> bool {
+        let has_layout = match self.dimensions {
+            1 => self.is_packed_vector(),
+            _ => self.layout().is_some(),
+        };
+        has_layout && self.is_aligned()
+    }
+
     fn is_aligned(&self) -> bool {
         let size = self.element.bytes().max(1);
         self.len() == 0

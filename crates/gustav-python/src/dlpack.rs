@@ -34,7 +34,7 @@ const READ_ONLY: u64 = 1;
 /// `DLTensor`.
 #[repr(C)]
 pub struct Tensor {
-    data: *mut c_void,
+    pub data: *mut c_void,
     pub device_type: i32,
     pub device_id: i32,
     dimensions: i32,
@@ -45,6 +45,33 @@ pub struct Tensor {
     /// In elements; null for a packed tensor.
     strides: *const i64,
     byte_offset: u64,
+}
+
+impl Tensor {
+    /// Its lengths.
+    ///
+    /// # Safety
+    /// A library filled the tensor, and has not let go of it.
+    pub unsafe fn shape(&self) -> &[i64] {
+        // SAFETY: the caller's promise.
+        unsafe { self.numbers(self.shape) }.unwrap_or(&[])
+    }
+
+    /// Elements from one to the next in each dimension; `None` for a packed tensor.
+    ///
+    /// # Safety
+    /// As of [`Tensor::shape`].
+    unsafe fn strides(&self) -> Option<&[i64]> {
+        // SAFETY: the caller's promise.
+        unsafe { self.numbers(self.strides) }
+    }
+
+    /// As many numbers as there are dimensions, if there are any.
+    unsafe fn numbers(&self, at: *const i64) -> Option<&[i64]> {
+        let count = usize::try_from(self.dimensions).ok().filter(|count| *count > 0)?;
+        // SAFETY: DLPack has a number for each dimension there.
+        (!at.is_null()).then(|| unsafe { std::slice::from_raw_parts(at, count) })
+    }
 }
 
 /// `DLManagedTensor`.
@@ -307,24 +334,28 @@ pub fn described(
 ) -> PyResult<Array> {
     let gpu = gpu(name, (tensor.device_type, tensor.device_id))?;
     let element = match (tensor.code, tensor.bits, tensor.lanes) {
+        (0, 32, 1) => Element::Value(DType::I32),
+        (0, 64, 1) => Element::Value(DType::I64),
+        (2, 16, 1) => Element::Value(DType::F16),
+        (2, 32, 1) => Element::Value(DType::F32),
+        (2, 64, 1) => Element::Value(DType::F64),
+        (4, 16, 1) => Element::Value(DType::Bf16),
         (0, bits, 1) => Element::of_kind('i', usize::from(bits) / 8),
         (1, bits, 1) => Element::of_kind('u', usize::from(bits) / 8),
         (2, bits, 1) => Element::of_kind('f', usize::from(bits) / 8),
-        (4, 16, 1) => Element::named("bfloat16"),
         (5, bits, 1) => Element::of_kind('c', usize::from(bits) / 8),
         (6, ..) => Element::Other("bool".into()),
         (code, bits, lanes) => {
             Element::Other(format!("code {code} of DLPack with {bits} bits in {lanes} lanes"))
         }
     };
-    let count = usize::try_from(tensor.dimensions).unwrap_or(0);
-    let list = |at: *const i64, factor: isize| -> Vec<isize> {
-        // SAFETY: as many numbers as there are dimensions, see DLPack.
-        (0..count).map(|k| unsafe { *at.add(k) as isize }.saturating_mul(factor)).collect()
+    // SAFETY: the caller has a tensor that a library filled and has not let go of.
+    let (shape, strides) = unsafe { (tensor.shape(), tensor.strides()) };
+    let list = |numbers: &[i64], factor: isize| -> Vec<isize> {
+        numbers.iter().map(|n| (*n as isize).saturating_mul(factor)).collect()
     };
-    let bytes = element.bytes();
-    let shape = list(tensor.shape, 1);
-    let strides = (!tensor.strides.is_null()).then(|| list(tensor.strides, bytes as isize));
+    let (bytes, shape) = (element.bytes(), list(shape, 1));
+    let strides = strides.map(|strides| list(strides, bytes as isize));
     let (dimensions, shape, strides) = dimensions(name, &shape, strides.as_deref(), bytes)?;
     let data = tensor.data.cast::<u8>().wrapping_add(tensor.byte_offset as usize);
     let owner = owner()?;

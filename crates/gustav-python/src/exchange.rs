@@ -4,9 +4,10 @@ use std::ffi::{CStr, c_int, c_void};
 use std::mem::MaybeUninit;
 use std::sync::{Mutex, PoisonError};
 
+use pyo3::exceptions::PyValueError;
 use pyo3::intern;
 use pyo3::prelude::*;
-use pyo3::types::PyCapsule;
+use pyo3::types::{PyCapsule, PyType};
 
 use crate::array::Array;
 use crate::dlpack::{self, Tensor};
@@ -31,7 +32,7 @@ struct Table {
 
 /// Functions of a class of tensors.
 #[derive(Clone, Copy)]
-struct Functions {
+pub struct Functions {
     describe: unsafe extern "C" fn(*mut pyo3::ffi::PyObject, *mut Tensor) -> c_int,
     current_stream: unsafe extern "C" fn(i32, i32, *mut *mut c_void) -> c_int,
 }
@@ -46,26 +47,58 @@ pub fn array(
     place: &Place,
 ) -> PyResult<Option<Array>> {
     let Some(functions) = functions_of(object)? else { return Ok(None) };
-    let mut tensor = MaybeUninit::<Tensor>::uninit();
-    // SAFETY: the object is of the class that names the function, which checks that, as DLPack requires of what Python may
-    // give it, and fills the tensor or says that it has not.
-    if unsafe { (functions.describe)(object.as_ptr(), tensor.as_mut_ptr()) } != 0 {
-        return Err(PyErr::fetch(object.py()));
-    }
-    // SAFETY: it was filled.
-    let tensor = unsafe { tensor.assume_init() };
+    let tensor = functions.described(object)?;
     if let Place::Gpu(gpu) = place
         && gpu.dlpack() != functions.current_stream(object.py(), &tensor)?.max(1)
     {
         return Ok(None);
     }
     // The object keeps the memory, unless another thread replaces it meanwhile, which the documentation forbids.
-    dlpack::described(name, &tensor, false, || Ok(object.clone().unbind())).map(Some)
+    let array = dlpack::described(name, &tensor, false, || Ok(object.clone().unbind()))?;
+    match shrunk_storage(object, &array)? {
+        None => Ok(Some(array)),
+        Some(bytes) => Err(PyValueError::new_err(format!(
+            "{name}: a tensor of shape {:?} has a storage of {bytes} bytes, which does not hold it; resize the storage, \
+             or give another tensor",
+            array.shape()
+        ))),
+    }
+}
+
+/// Bytes of the storage of a tensor of PyTorch, if it was shrunk so that it does not hold all elements.
+pub fn shrunk_storage(object: &Bound<'_, PyAny>, array: &Array) -> PyResult<Option<usize>> {
+    let (py, elements) = (object.py(), array.extent());
+    if elements.is_empty() {
+        return Ok(None);
+    }
+    let Ok(storage) = object.call_method0(intern!(py, "untyped_storage")) else {
+        // A tensor of another library has none.
+        return Ok(None);
+    };
+    let start: usize = storage.call_method0(intern!(py, "data_ptr"))?.extract()?;
+    let bytes: usize = storage.call_method0(intern!(py, "nbytes"))?.extract()?;
+    let is_held = start <= elements.start && elements.end - start <= bytes;
+    Ok((!is_held).then_some(bytes))
 }
 
 impl Functions {
+    /// What an object of the class says of its memory.
+    ///
+    /// # Errors
+    /// Those of its library.
+    pub fn described(&self, object: &Bound<'_, PyAny>) -> PyResult<Tensor> {
+        let mut tensor = MaybeUninit::<Tensor>::uninit();
+        // SAFETY: the function checks that the object is one of its library's, as DLPack requires of what Python may give
+        // it, and fills the tensor or says that it has not.
+        if unsafe { (self.describe)(object.as_ptr(), tensor.as_mut_ptr()) } != 0 {
+            return Err(PyErr::fetch(object.py()));
+        }
+        // SAFETY: it was filled.
+        Ok(unsafe { tensor.assume_init() })
+    }
+
     /// The handle of the stream that work on the tensor's device goes to in its library; 0 for host memory.
-    fn current_stream(&self, py: Python<'_>, tensor: &Tensor) -> PyResult<usize> {
+    pub fn current_stream(&self, py: Python<'_>, tensor: &Tensor) -> PyResult<usize> {
         if tensor.device_type != dlpack::CUDA {
             return Ok(0);
         }
@@ -86,7 +119,16 @@ fn functions_of(object: &Bound<'_, PyAny>) -> PyResult<Option<Functions>> {
     if found.is_some() {
         return Ok(found);
     }
-    let py = object.py();
+    let functions = functions_of_class(&class)?;
+    if let Some(functions) = functions {
+        known().push((class.into_any().unbind(), functions));
+    }
+    Ok(functions)
+}
+
+/// Those of a class, if it has a table of a known version itself.
+pub fn functions_of_class(class: &Bound<'_, PyType>) -> PyResult<Option<Functions>> {
+    let py = class.py();
     let of_class = class.getattr(intern!(py, "__dict__"))?;
     let Ok(table) = of_class.get_item(intern!(py, "__dlpack_c_exchange_api__")) else {
         return Ok(None);
@@ -105,7 +147,5 @@ fn functions_of(object: &Bound<'_, PyAny>) -> PyResult<Option<Functions>> {
     let (Some(describe), Some(current_stream)) = (*describe, *current_stream) else {
         return Ok(None);
     };
-    let functions = Functions { describe, current_stream };
-    known().push((class.into_any().unbind(), functions));
-    Ok(Some(functions))
+    Ok(Some(Functions { describe, current_stream }))
 }

@@ -11,6 +11,7 @@ mod device_array;
 mod device_pattern;
 mod device_spgemm;
 mod dlpack;
+mod eager;
 mod element;
 mod error;
 mod exchange;
@@ -45,6 +46,8 @@ fn _gustav(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<block::Block>()?;
     module.add_class::<pattern::Pattern>()?;
     module.add_class::<spmm::SpmmPlan>()?;
+    module.add_class::<eager::Eager>()?;
+    module.add_class::<eager::EagerSpmm>()?;
     module.add_class::<sddmm::SddmmPlan>()?;
     module.add_class::<softmax::SoftmaxPlan>()?;
     module.add_class::<attention::AttentionPlan>()?;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use gustav::cuda::Call;
 use gustav::{
-    CpuScalar, Device, Explanation, Layout, PatternRef, Plans, Problem, Scalar, Scale, Spmm,
+    CpuScalar, DType, Device, Explanation, Layout, PatternRef, Plans, Problem, Scalar, Scale, Spmm,
     SpmmRequest, Spmv, SpmvPlan, with_scalar,
 };
 use pyo3::exceptions::PyValueError;
@@ -270,7 +270,7 @@ pub struct SpmmPlan {
     /// The number of the GPU that it is planned for.
     #[pyo3(get)]
     gpu: Option<u32>,
-    dtype: gustav::DType,
+    dtype: DType,
     output_rows: usize,
     inner_rows: usize,
     #[pyo3(get)]
@@ -348,9 +348,7 @@ impl SpmmPlan {
             }
             operands.winners = Some(winners);
         }
-        let factors = Factors::new(alpha, beta, self.dtype)?;
-        let size = operands.size();
-        place.execute_long(py, size, &self.plan, operands, move |plan, o| plan.execute(o, factors))
+        self.run(py, operands, Factors::new(alpha, beta, self.dtype)?)
     }
 
     /// Waits for what planning has queued on a GPU.
@@ -393,6 +391,40 @@ impl SpmmPlan {
     /// Algorithm, configuration, facts, reason and workspace, as text.
     fn explain(&self) -> String {
         self.explanation.to_string()
+    }
+}
+
+impl SpmmPlan {
+    /// The type of values.
+    pub fn scalar(&self) -> DType {
+        self.dtype
+    }
+
+    /// Columns of b.
+    pub fn width(&self) -> usize {
+        self.columns
+    }
+
+    /// `out = op(A) @ b`, where `out` is new memory.
+    ///
+    /// # Errors
+    /// As of a product.
+    pub fn fill(
+        &self,
+        py: Python<'_>,
+        values: Array,
+        b: Array,
+        out: Array,
+        place: Place,
+    ) -> PyResult<()> {
+        place.of("the plan", self.gpu)?;
+        let operands = Operands { values, b, out, winners: None, place };
+        self.run(py, operands, Factors::new(None, None, self.dtype)?)
+    }
+
+    fn run(&self, py: Python<'_>, operands: Operands, factors: Factors) -> PyResult<()> {
+        let (size, place) = (operands.size(), operands.place.clone());
+        place.execute_long(py, size, &self.plan, operands, move |plan, o| plan.execute(o, factors))
     }
 }
 

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from .. import _families, _gustav
-from ._calls import calls, in_backward
+from ._calls import calls
 from ._layouts import exported, flat, new_rows, of_nonzeros, rows, for_module
 from ._pattern import Pattern, kept, of_handle
 
@@ -42,7 +42,7 @@ def _softmax_context(ctx: Any, inputs: Any, output: Tensor) -> None:
 
 def _softmax_backward(ctx: Any, g: Tensor) -> Any:
     (weights,) = ctx.saved_tensors
-    return None, in_backward(ctx, g, weights).softmax_gradient(ctx.handle, weights, g)
+    return None, calls.softmax_gradient(ctx.handle, weights, g)
 
 
 def _softmax_gradient(handle: int, weights: Tensor, g: Tensor) -> Tensor:
@@ -148,7 +148,7 @@ def _attention_backward(ctx: Any, g: Tensor | None, _: Any) -> Any:
         return (None,) * 8
     saved = ctx.saved_tensors
     with_bias = bool(ctx.needs_input_grad[5])
-    of_q, of_k, of_v, of_bias = in_backward(ctx, g, *saved).attention_gradients(
+    of_q, of_k, of_v, of_bias = calls.attention_gradients(
         ctx.handle, ctx.nnz, *saved, g, *ctx.scores, with_bias
     )
     return None, None, of_q, of_k, of_v, of_bias if with_bias else None, None, None

@@ -14,105 +14,27 @@ from types import SimpleNamespace
 from typing import Any
 
 import torch
-from torch import Tensor
 
 from . import _transforms
+from ._eager import applied, is_recorded
 
 #: The operators by name, filled by :func:`add`.
 calls: Any = SimpleNamespace()
 
-#: Their kernels by name, filled likewise.
-_kernels: Any = SimpleNamespace()
-
-_C: Any = torch._C
-try:
-    _is_excluded: Callable[[Any], bool] = _C._dispatch_tls_is_dispatch_key_excluded
-    _modes: Callable[[], int] = _C._len_torch_dispatch_stack
-    _is_function_mode: Callable[[], bool] = _C._is_torch_function_mode_enabled
-    _is_profiled: Callable[[], bool] = _C._autograd._profiler_enabled
-    _tracing_state: Callable[[], Any] = _C._get_tracing_state
-    _keys_of: Callable[[Tensor], Any] = _C._dispatch_keys
-    # Excluded in kernels and in inference mode, together with the keys of all devices.
-    _BELOW_AUTOGRAD: Any = _C.DispatchKey.AutogradOther
-    _is_asked = True
-except AttributeError:
-    # A version of PyTorch without one of these names, which are its own.
-    _is_asked = False
-_is_grad_enabled, _is_compiling = torch.is_grad_enabled, torch.compiler.is_compiling
-# An exported program has no backward pass.
-_is_compiled = torch.compiler.is_dynamo_compiling
-
-_TENSORS = (torch.Tensor, torch.nn.Parameter)
-_NUMBERS = frozenset((int, bool, float, str, type(None)))
+_is_compiling = torch.compiler.is_compiling
 
 _STRAIGHT, _WITH_GRADIENTS, _TRANSFORMED, _BY_DISPATCHER = range(4)
 
 
-class _PlainKeys(dict[bool, list[Any]]):
-    """What the dispatcher knows of tensors that are nothing but their memory: in that of a GPU, or in host memory.
-
-    It is asked when the first such tensor is seen: asking before would use CUDA.
-    """
-
-    def __missing__(self, on_gpu: bool) -> list[Any]:
-        found = []
-        for inference in (False, True):
-            with torch.inference_mode(inference):
-                found.append(_keys_of(torch.empty(0, device="cuda" if on_gpu else "cpu")))
-        self[on_gpu] = found
-        return found
-
-
-_plain = _PlainKeys()
-
-
-def _is_its_memory(t: Tensor) -> bool:
-    """Whether a tensor of PyTorch's own classes is what its memory holds, on a device that products run on."""
-    # Those of other devices have other keys than those of the CPU.
-    return _keys_of(t) in _plain[t.is_cuda]
-
-
-def _is_watched() -> bool:
-    """Whether a mode, a tracer or a profiler wants to see operators."""
-    return bool(_modes() or _is_function_mode() or _is_profiled() or _tracing_state() is not None)
-
-
 def _way(arguments: tuple[Any, ...]) -> int:
     """How an eager call with these arguments reaches the kernel."""
-    if _transforms.are_active():
-        # There tangents would be lost: by the other way they are refused.
-        return _BY_DISPATCHER if _transforms.functionalizes() and not _transforms.has_level() else _TRANSFORMED
-    if _is_watched():
+    recorded = is_recorded(arguments)
+    if recorded is not None:
+        return _WITH_GRADIENTS if recorded else _STRAIGHT
+    if not _transforms.are_active():
         return _BY_DISPATCHER
-    requires_grad = False
-    for argument in arguments:
-        kind = type(argument)
-        if kind in _NUMBERS:
-            continue
-        if kind not in _TENSORS or not _is_its_memory(argument):
-            return _BY_DISPATCHER
-        requires_grad = requires_grad or argument.requires_grad
-    if requires_grad and _is_grad_enabled() and not _is_excluded(_BELOW_AUTOGRAD):
-        return _WITH_GRADIENTS
-    return _STRAIGHT
-
-
-def in_backward(ctx: Any, gradient: Tensor, *saved: Tensor | None) -> Any:
-    """The namespace whose functions a backward pass calls, of operators by name: the kernels themselves, where nothing
-    else sees its calls and its forward pass reached the kernel straight; else :data:`calls`."""
-    if (
-        not getattr(ctx, "is_direct", False)
-        or _is_compiled()
-        or _is_grad_enabled()
-        or _transforms.are_active()
-        or _is_watched()
-    ):
-        return calls
-    for t in (gradient, *saved):
-        # Hooks may have put anything in place of what was saved.
-        if t is not None and (type(t) not in _TENSORS or not _is_its_memory(t)):
-            return calls
-    return _kernels
+    # There tangents would be lost: by the other way they are refused.
+    return _BY_DISPATCHER if _transforms.functionalizes() and not _transforms.has_level() else _TRANSFORMED
 
 
 def add(
@@ -134,8 +56,6 @@ def add(
         def forward(ctx: Any, *arguments: Any) -> Any:
             result = kernel(*arguments)
             context(ctx, arguments, result)
-            # Of the registered operators' contexts it is not said.
-            ctx.is_direct = True
             return result
 
         @staticmethod
@@ -152,15 +72,15 @@ def add(
                     f"{name}: tangents are not compiled; nearest that works: torch.func.jvp outside of torch.compile"
                 )
             return registered(*arguments)
-        way = _way(arguments) if _is_asked else _BY_DISPATCHER
+        way = _way(arguments)
         if way == _STRAIGHT:
             return kernel(*arguments)
         if way == _WITH_GRADIENTS:
-            return Direct.apply(*arguments)
+            return apply(*arguments)
         if way == _TRANSFORMED:
             return transformed(*arguments)
         return registered(*arguments)
 
+    apply = applied(Direct)
     transformed = _transforms.with_rules(call, context, backward, is_constant)
     setattr(calls, name, call)
-    setattr(_kernels, name, kernel)

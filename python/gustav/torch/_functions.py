@@ -9,7 +9,7 @@ from torch import Tensor
 
 from . import _spgemm, _transforms
 from ._layouts import expect_tensor
-from ._operators import calls
+from ._operators import calls, record_spmm
 from ._pattern import Pattern
 
 _REDUCTIONS = ("sum", "mean", "max", "min")
@@ -65,6 +65,11 @@ def spmm(
     tensor([[ 3.,  3.],
             [30., 30.]])
     """
+    if reduce == "sum" and type(pattern) is Pattern and not _is_compiling() and pattern.eager is not None:
+        # Most products were planned before, and their tensors are nothing but memory.
+        found: Tensor | None = pattern.eager.product(values, x, bool(transpose), pattern, record_spmm)
+        if found is not None:
+            return found
     if reduce not in _REDUCTIONS:
         raise ValueError(f"reduce: {reduce!r} is not known; {', '.join(_REDUCTIONS)} are")
     _expect_on(pattern, "x", x)

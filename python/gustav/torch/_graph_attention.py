@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from ._attention_operators import gradients_of, product_of, second_gradients, type_of_sums
-from ._calls import calls, in_backward
+from ._calls import calls
 from ._pattern import Pattern, kept, of_handle
 
 SCHEMAS = (
@@ -107,7 +107,7 @@ def _graph_attention_backward(ctx: Any, g: Tensor | None, *_: Any) -> Any:
     if g is None:
         return (None,) * 6
     x, att_src, att_dst, *output = ctx.saved_tensors
-    gradients = in_backward(ctx, g, *ctx.saved_tensors).graph_attention_gradients(
+    gradients = calls.graph_attention_gradients(
         ctx.handle, ctx.nnz, x, att_src, att_dst, ctx.negative_slope, *output, g
     )
     return None, None, *gradients, None

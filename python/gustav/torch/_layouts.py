@@ -26,8 +26,8 @@ def expect_tensor(name: str, t: Any) -> None:
 
 def exported(t: Tensor) -> Any:
     """A tensor as the module takes it, copied where no layout with a leading dimension expresses it."""
-    _device.expect_storage(t)
     if not t.is_contiguous() and not _has_layout(t):
+        _device.expect_storage(t)
         t = t.contiguous()
     return for_module(t)
 
@@ -41,7 +41,8 @@ def _has_layout(t: Tensor) -> bool:
 
 def rows(t: Tensor) -> Any:
     """Rows × columns, or rows × heads × columns, as a row-major matrix of all heads."""
-    _device.expect_storage(t)
+    if not t.is_contiguous():
+        _device.expect_storage(t)
     return new_rows(t)
 
 

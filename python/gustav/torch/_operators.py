@@ -14,9 +14,13 @@ from torch import Tensor
 
 from . import _attention_operators, _calls, _graph_attention, _spgemm
 from ._calls import calls
-from ._pattern import kept, of_handle
+from ._eager import applied
+from ._pattern import Pattern, kept, of_handle
 
-__all__ = ["calls"]
+__all__ = ["calls", "record_spmm"]
+
+# A compiler of backward passes follows them.
+_is_compiled = torch.compiler.is_dynamo_compiling
 
 _library: Any = torch.library.Library("gustav", "DEF")  # type: ignore[no-untyped-call]
 _library.define(
@@ -66,7 +70,6 @@ def _spmm_context(ctx: Any, inputs: Any, output: Tensor) -> None:
 
 def _spmm_backward(ctx: Any, g: Tensor) -> Any:
     values, x = ctx.saved_tensors
-    operators = _calls.in_backward(ctx, g, values, x)
     of_values = of_x = None
     if ctx.needs_input_grad[2]:
         nnz = values.shape[-1]
@@ -74,9 +77,9 @@ def _spmm_backward(ctx: Any, g: Tensor) -> Any:
         if values.ndim == 1 and g.ndim == 3:
             # The sum over batches is an inner product over batches and columns.
             first, second = (_unbatched(t, g.shape[0]) for t in (first, second))
-        of_values = operators.sddmm(ctx.handle, nnz, first, second)
+        of_values = calls.sddmm(ctx.handle, nnz, first, second)
     if ctx.needs_input_grad[3]:
-        of_x = operators.spmm(ctx.handle, x.shape[-2], values, g, not ctx.transpose)
+        of_x = calls.spmm(ctx.handle, x.shape[-2], values, g, not ctx.transpose)
         if of_x.ndim > x.ndim:
             of_x = of_x.sum(0)
     return None, None, of_values, of_x, None
@@ -87,6 +90,35 @@ def _unbatched(t: Tensor, batches: int) -> Tensor:
     if t.ndim == 2:
         t = t.unsqueeze(0).expand(batches, -1, -1)
     return t.transpose(0, 1).reshape(t.shape[1], -1)
+
+
+class RecordedSpmm(torch.autograd.Function):
+    """The product of plain tensors, values nnz and x k × n, that the pattern has a plan of, recorded for gradients."""
+
+    @staticmethod
+    def forward(ctx: Any, pattern: Pattern, values: Tensor, x: Tensor, transpose: bool) -> Tensor:
+        y = pattern.eager.compute(values, x, transpose)
+        ctx.pattern, ctx.transpose = pattern, transpose
+        ctx.save_for_backward(values, x if ctx.needs_input_grad[1] else None)
+        return pattern.spmm(values, x, transpose, ()) if y is None else y
+
+    @staticmethod
+    def backward(ctx: Any, g: Tensor) -> Any:
+        values, x = ctx.saved_tensors
+        pattern, transpose = ctx.pattern, ctx.transpose
+        _, needs_values, needs_x, _ = ctx.needs_input_grad
+        of_values = of_x = None
+        if needs_values:
+            of_values = calls.sddmm(pattern._handle, pattern.nnz, *((x, g) if transpose else (g, x)))
+        if needs_x:
+            if not _is_compiled():
+                of_x = pattern.eager.product(values, g, not transpose, pattern, None)
+            if of_x is None:
+                of_x = calls.spmm(pattern._handle, pattern.shape[0 if transpose else 1], values, g, not transpose)
+        return None, of_values, of_x, None
+
+
+record_spmm = applied(RecordedSpmm)
 
 
 # Dense × dense at the nonzeros: q m × d, k n × d, either with a leading batch.
@@ -109,13 +141,12 @@ def _sddmm_context(ctx: Any, inputs: Any, output: Tensor) -> None:
 
 def _sddmm_backward(ctx: Any, g: Tensor) -> Any:
     q, k = ctx.saved_tensors
-    operators = _calls.in_backward(ctx, g, q, k)
     of_q = of_k = None
     if ctx.needs_input_grad[2]:
-        of_q = operators.spmm(ctx.handle, q.shape[-2], g, k, False)
+        of_q = calls.spmm(ctx.handle, q.shape[-2], g, k, False)
         of_q = of_q.sum(0) if of_q.ndim > q.ndim else of_q
     if ctx.needs_input_grad[3]:
-        of_k = operators.spmm(ctx.handle, k.shape[-2], g, q, True)
+        of_k = calls.spmm(ctx.handle, k.shape[-2], g, q, True)
         of_k = of_k.sum(0) if of_k.ndim > k.ndim else of_k
     return None, None, of_q, of_k
 

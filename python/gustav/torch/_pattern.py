@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from .. import _device, _families, _gustav, _operands
+from ._eager import products_of
 from ._layouts import as_one, expect_tensor, exported, flat, for_module
 from ._transforms import without_transforms
 
@@ -30,6 +31,8 @@ def _begin_child() -> None:
         if pattern._gpu is None:
             pattern._plans.clear()
             pattern._masked.clear()
+            if pattern.eager is not None:
+                pattern.eager.clear()
 
 
 if hasattr(os, "register_at_fork"):
@@ -125,6 +128,8 @@ class Pattern:
         self.device = torch.device("cpu") if native.gpu is None else torch.device("cuda", native.gpu)
         self.permutation: Tensor | None = None
         self._plans: dict[Any, Any] = {}
+        #: Finds plans of products of plain tensors.
+        self.eager = products_of(native.gpu, native.shape, native.nnz)
         self._transpose: tuple[Pattern, Tensor] | None = None
         # By the other operand, and by mask and other operand, of SpGEMM.
         self._products: weakref.WeakKeyDictionary[Pattern, Any] = weakref.WeakKeyDictionary()
@@ -351,7 +356,11 @@ class Pattern:
                 batch,
             )
 
-        return self.keep(key, make)
+        plan = self.keep(key, make)
+        # A plan that was made within a capture is the graph's alone.
+        if self.eager is not None and reduce == "sum" and batch == 1 and self._plans.get(key) is plan:
+            self.eager.add(plan, transpose, self.threads())
+        return plan
 
     def spmm_extremum(
         self, values: Tensor | None, x: Tensor, transpose: bool, reduce: str

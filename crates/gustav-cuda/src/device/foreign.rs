@@ -16,14 +16,13 @@ use super::stream::Stream;
 pub struct KeptContext(Option<sys::CUcontext>);
 
 impl KeptContext {
-    /// That of this thread.
-    ///
-    /// The driver is there, as some [`Device`](crate::Device) is.
-    pub fn of(_: &super::Device) -> Self {
+    /// That of this thread, which then works on `device`.
+    pub fn of(device: &super::Device) -> Self {
         let mut current = std::ptr::null_mut();
         // SAFETY: the driver writes one pointer.
         let found = unsafe { sys::cuCtxGetCurrent(&mut current) }.result();
-        KeptContext(found.is_ok().then_some(current))
+        // Work on the device makes no other context current than the device's.
+        KeptContext((found.is_ok() && current != device.context().cu_ctx()).then_some(current))
     }
 }
 

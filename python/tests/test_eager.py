@@ -1,0 +1,174 @@
+"""Products of tensors that are nothing but their memory, which are made without functions in Python: the same, and all
+others are left to Python."""
+
+import contextlib
+
+import gustav
+import pytest
+import torch
+from tensors import DEVICES, made, random
+from torch.autograd import forward_ad
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
+
+import gustav.torch as gt
+
+ROWS, COLUMNS, WIDTH = 7, 5, 3
+
+
+@pytest.fixture(autouse=True, params=DEVICES)
+def device(request):
+    """Each test on each device; not within `torch.device`, which is a mode."""
+    global P, V, X
+    with torch.device(request.param):
+        P, values, _ = made(ROWS, COLUMNS)
+        V, X = values.detach(), random(COLUMNS, WIDTH).detach()
+    yield request.param
+
+
+def found(values, x, transpose=False, pattern=None):
+    return (pattern or P).eager.product(values, x, transpose, P, None)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
+@pytest.mark.parametrize("transpose", [False, True])
+@pytest.mark.parametrize("layout", ["rows", "columns", "block", "shifted"])
+def test_products_are_those_of_python(dtype, transpose, layout):
+    inner = ROWS if transpose else COLUMNS
+    whole = torch.randn(inner + 2, WIDTH + 4, device=V.device).to(dtype)
+    x = {
+        "rows": whole[:inner, :WIDTH].contiguous(),
+        "columns": whole[:inner, :WIDTH].T.contiguous().T,
+        "block": whole[:inner, :WIDTH],
+        "shifted": whole[2:, 1 : WIDTH + 1],
+    }[layout]
+    values = V.to(dtype)
+    expected = P.spmm(values, x, transpose, ())
+    y = found(values, x, transpose)
+    assert y.dtype == dtype and y.device == x.device and y.is_contiguous()
+    torch.testing.assert_close(y, expected, rtol=0, atol=0)
+    torch.testing.assert_close(gt.spmm(P, values, x, transpose=transpose), expected, rtol=0, atol=0)
+
+
+class Dispatched(TorchDispatchMode):
+    def __torch_dispatch__(self, function, types, arguments=(), options=None):
+        return function(*arguments, **(options or {}))
+
+
+class Functional(TorchFunctionMode):
+    def __torch_function__(self, function, types, arguments=(), options=None):
+        return function(*arguments, **(options or {}))
+
+
+def others():
+    """Operands that Python has to look at."""
+    shrunk = X.clone()
+    shrunk.untyped_storage().resize_(8)
+    return {
+        "a vector": (V, X[:, 0]),
+        "a batch": (V, X.expand(2, -1, -1)),
+        "no values": (None, X),
+        "too few values": (V[:-1], X),
+        "too few rows": (V, X[:-1]),
+        "another type": (V, X.float()),
+        "no type of values": (V.bool(), X.bool()),
+        "every other column": (V, X.repeat_interleave(2, 1)[:, ::2]),
+        "every other value": (V.repeat_interleave(2)[::2], X),
+        "one row for all": (V, X[:1].expand(COLUMNS, -1)),
+        "a negative view": (V, torch._neg_view(X)),
+        "zeros without memory": (V, torch._efficientzerotensor(X.shape, dtype=X.dtype, device=X.device)),
+        "a sparse tensor": (V, X.to_sparse_csr()),
+        "a tensor without memory": (V, X.to("meta")),
+        "no tensor": (V, X.cpu().numpy()),
+        "a shrunk storage": (V, shrunk),
+        "a width without a plan": (V, X[:, :1]),
+    }
+
+
+@pytest.mark.filterwarnings("ignore:Sparse CSR tensor support")
+def test_other_operands_are_left_to_python():
+    gt.spmm(P, V, X)
+    assert found(V, X) is not None
+    for name, operands in others().items():
+        assert found(*operands) is None, name
+
+
+def test_calls_that_somebody_sees_are_left_to_python(device):
+    gt.spmm(P, V, X)
+    seen = {
+        "a dispatch mode": Dispatched(),
+        "a function mode": Functional(),
+        "a profiler": torch.profiler.profile(),
+        "tangents": forward_ad.dual_level(),
+        "autocast": torch.autocast(device),
+    }
+    for name, context in seen.items():
+        with context:
+            assert found(V, X) is None, name
+    inner = []
+    torch.func.vmap(lambda t: (inner.append(found(V, X)), t)[1])(X)
+    torch.func.grad(lambda t: (inner.append(found(V, X)), t.sum())[1])(X)
+    assert inner == [None, None]
+    assert found(V, X) is not None
+
+
+def test_a_pattern_elsewhere_is_left_to_python():
+    if not torch.cuda.is_available():
+        pytest.skip("there is no CUDA device")
+    for one, other in ((P.cpu(), X.cuda()), (P.cuda(), X.cpu())):
+        gt.spmm(one, V.to(one.device), X.to(one.device))
+        assert found(V.to(other.device), other, pattern=one) is None
+        with pytest.raises(ValueError, match="and the pattern on"):
+            gt.spmm(one, V.to(other.device), other)
+
+
+def test_what_is_recorded():
+    gt.spmm(P, V, X)
+    values, x = V.clone().requires_grad_(), X.clone().requires_grad_()
+    assert found(V, x) is None and found(values, X) is None
+    with torch.no_grad():
+        assert not found(values, x).requires_grad
+    for inputs in ((values, X), (V, x), (values, x)):
+        y = gt.spmm(P, *inputs)
+        assert y.grad_fn.name() == "RecordedSpmmBackward"
+        leaves = [t for t in inputs if t.requires_grad]
+        # By Python, which has the operator's rules.
+        torch.testing.assert_close(
+            torch.autograd.grad(y.square().sum(), leaves, retain_graph=True),
+            torch.autograd.grad(torch.ops.gustav.spmm(P._handle, ROWS, *inputs, False).square().sum(), leaves),
+        )
+    # The dense operand is held for the gradient of the values alone.
+    assert gt.spmm(P, V, x).grad_fn.saved_tensors[1] is None
+    assert gt.spmm(P, values, x).grad_fn.saved_tensors[1] is x
+
+
+def test_writes_to_what_was_saved_are_noticed():
+    values, x = V.clone().requires_grad_(), X.clone()
+    gt.spmm(P, V, X)
+    y = gt.spmm(P, values, x)
+    x.add_(1)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        y.sum().backward()
+
+
+def test_plans_of_other_numbers_of_threads(device):
+    if device == "cuda":
+        pytest.skip("products on a GPU have no threads")
+    gt.spmm(P, V, X)
+    threads = gustav.get_num_threads()
+    with contextlib.ExitStack() as stack:
+        stack.callback(gustav.set_num_threads, threads)
+        gustav.set_num_threads(threads + 1)
+        assert found(V, X) is None
+        torch.testing.assert_close(gt.spmm(P, V, X), P.spmm(V, X, False, ()))
+        assert found(V, X) is not None
+
+
+def test_more_plans_than_are_found():
+    widths = range(1, 40)
+    for width in widths:
+        x = X[:, :1].repeat(1, width)
+        torch.testing.assert_close(gt.spmm(P, V, x), gt.spmm(P, V, x))
+    assert found(V, X[:, :1].repeat(1, widths[-1])) is not None
+    P.eager.clear()
+    assert found(V, X[:, :1].repeat(1, widths[-1])) is None
