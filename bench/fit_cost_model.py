@@ -4,11 +4,11 @@
     gustav tune choice --record choice.jsonl --bounds bounds.jsonl
     python bench/fit_cost_model.py bounds.jsonl --unseen NAMES.txt --output crates/gustav-plan/src/cost/hopper.json
 
-Every product is fitted by itself, and what was written of products that were not measured stays. Copies along the
-diagonal of one matrix count as cases of their own, and are unseen if it is. With `--measured choice.jsonl` regret counts
-against configurations that are no candidates any more, too, and with `--table` a table of it, beside that of the `auto`
-of these measurements, is written between a product's marks in a document, and with `--regrets` every one of them to a
-file for `gustav report --regrets`.
+Every product and size of values is fitted by itself, and what was written of those that were not measured stays; with
+`--only spmv/f16` all others stay. Copies along the diagonal of one matrix count as cases of their own, and are unseen if
+it is. With `--measured choice.jsonl` regret counts against configurations that are no candidates any more, too, and with
+`--table` a table of it, beside that of the `auto` of these measurements, is written between a product's marks in a
+document, and with `--regrets` every one of them to a file for `gustav report --regrets`.
 
 The predicted time of a configuration is made of its bounds, each times a parameter that is not negative, as in
 `gustav-plan/src/cost/mod.rs`: constant ones, and a norm of those of the whole device and those of one group. Parameters
@@ -25,6 +25,7 @@ families of matrices held out of the fit, and for the unseen matrices, which no 
 
 import argparse
 import collections
+import csv
 import io
 import json
 import pathlib
@@ -234,6 +235,7 @@ COLUMNS = {
     "model of two widths, unseen": ("model of two widths", "unseen"),
     "model of whole vectors, unseen": ("model of whole vectors", "unseen"),
     "model of 1, 7, 33 and 129 columns, unseen": ("model of four widths", "unseen"),
+    "model of large products, unseen": ("model of large products", "unseen"),
     "model, unseen": ("model", "unseen"),
     "model of small products, unseen copies": ("model of small products", "unseen copies"),
     "model of two widths, unseen copies": ("model of two widths", "unseen copies"),
@@ -287,9 +289,13 @@ def main():
     arguments.add_argument("--measured", type=pathlib.Path, nargs="*", default=[], help="all measurements, those of auto among them")
     arguments.add_argument("--regrets", type=pathlib.Path, help="a file for every regret")
     arguments.add_argument("--table", type=pathlib.Path, help="the document with the marks of the tables")
+    arguments.add_argument("--only", nargs="+", metavar="PRODUCT/DTYPE", help="fit and judge these alone")
     options = arguments.parse_args()
-    lines = [line for path in options.bounds for line in read(path)]
-    measured = [line for path in options.measured for line in read(path)]
+    chosen = set(options.only or [])
+    lines, measured = (
+        [line for path in paths for line in read(path) if not chosen or f"{product(line)}/{line['dtype']}" in chosen]
+        for paths in (options.bounds, options.measured)
+    )
     if not lines:
         raise SystemExit("no measurements: none of the configurations in the record is a candidate today")
     products = [name for name in PRODUCTS if of_product(lines, name)]
@@ -313,24 +319,46 @@ def main():
     head = "product,dtype,columns,matrix,matrices,chooser,regret"
     rows = []
     if options.regrets and options.regrets.exists():
+        anew = {(product(line), line["dtype"]) for line in lines}
         before = options.regrets.read_text().splitlines()[1:]
-        rows = [row for row in before if row.split(",")[0] not in products]
+        rows = [row for row in before if tuple(row.split(",")[:2]) not in anew]
     for name in products:
         ours = [of_product(group, name) for group in (seen, unseen, measured)]
-        written[name], found = fit_product(name, *ours, families, names, least[name])
+        fitted, found = fit_product(name, *ours, families, names, least[name])
+        written[name] = beside(fitted, written[name], {str(BYTES[line["dtype"]]) for line in ours[0]})
         if name in ("spmm-narrow", "spmm-partial"):
             found["model of whole vectors", "unseen"] = judged_by(written["spmm"], ours[1], least[name])
         if options.table and measured:
             marks = [f"<!-- from bench/records: regret of {name} {at} -->\n" for at in ("begin", "end")]
             text = options.table.read_text()
             before, after = text.split(marks[0])[0], text.split(marks[1])[1]
-            options.table.write_text(before + marks[0] + table(name, found) + marks[1] + after)
+            options.table.write_text(before + marks[0] + table(name, with_rows(found, name, rows)) + marks[1] + after)
         for (chooser, matrices), by_case in found.items():
             for (matrix, columns, dtype), regret in by_case.items():
                 rows.append(f'{name},{dtype},{columns},"{matrix}",{matrices},{chooser},{regret:.4f}')
     if options.regrets:
         options.regrets.write_text("\n".join([head, *rows]) + "\n")
     options.output.write_text(json.dumps(written, indent=2) + "\n")
+
+
+def beside(fitted, before, sizes):
+    """The fitted parameters of a product, and those before of other sizes of values than `sizes`."""
+    if "common" not in before:
+        widths = sorted(set(fitted) | {int(width) for width in before})
+        none = {"common": {}, "classes": {}}
+        found = {w: beside(fitted.get(w, none), before.get(str(w), none), sizes) for w in widths}
+        return {width: of_width for width, of_width in found.items() if of_width["common"]}
+    stay = {part: {size: of for size, of in before[part].items() if size not in sizes} for part in before}
+    return {part: dict(sorted((stay[part] | fitted[part]).items())) for part in before}
+
+
+def with_rows(found, name, rows):
+    """Regrets of a product, with those of the rows of a file."""
+    found = collections.defaultdict(dict, {key: dict(by_case) for key, by_case in found.items()})
+    for of, dtype, columns, matrix, matrices, chooser, regret in csv.reader(rows):
+        if of == name:
+            found[chooser, matrices][matrix, int(columns), dtype] = float(regret)
+    return found
 
 
 def fit_product(name, seen, unseen, measured, families, names, least):
@@ -385,6 +413,11 @@ def fit_product(name, seen, unseen, measured, families, names, least):
             continue
         found["model of two widths", matrices] = {k: v for k, v in by_rules.items() if k[1] not in FIRST_WIDTHS}
         found["rules", matrices] = {k: v for k, v in by_rules.items() if k[1] in FIRST_WIDTHS}
+    if name == "spmv":
+        # In f16, matrices as they are were measured when a model chose that had been fitted to copies.
+        by_rules = found["rules", "unseen"]
+        found["model of large products", "unseen"] = {k: v for k, v in by_rules.items() if k[2] == "f16"}
+        found["rules", "unseen"] = {k: v for k, v in by_rules.items() if k[2] != "f16"}
     # Copies were measured when a model chose that had been fitted to matrices as they are.
     found["model of small products", "unseen copies"] = found.pop(("rules", "unseen copies"), {})
     return parameters if name in BY_COLUMNS else parameters[None], found

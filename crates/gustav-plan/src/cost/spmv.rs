@@ -18,6 +18,9 @@ const SEGMENT: f64 = 16.0;
 const HALVING: f64 = 2.0;
 /// Bytes that are read for a value of x.
 const SECTOR: f64 = 32.0;
+/// Bytes of an index, and of what a load of a warp takes at once.
+const INDEX: f64 = 4.0;
+const LINE: f64 = 128.0;
 /// Dependent loads before the first nonzero of a row or segment, in steps.
 const STARTS: f64 = 2.0;
 
@@ -92,6 +95,8 @@ struct Groups<'a> {
     lengths: &'a LengthCounts,
     /// Time of a warp over that of its groups alone: it waits for the longest of them.
     waiting: f64,
+    /// Whether neighbouring groups take neighbouring rows, so that their loads share lines of A where rows are short.
+    neighbours: bool,
 }
 
 impl Work<'_> {
@@ -133,7 +138,7 @@ impl Work<'_> {
     fn common(&self) -> Vec<(Bound, f64)> {
         let (rows, nnz) = (self.lengths.histogram().rows() as f64, self.problem.nnz as f64);
         let x = self.problem.inner() as f64 * self.bytes();
-        let once = nnz * (4.0 + self.bytes()) + rows * (4.0 + self.bytes()) + x;
+        let once = (nnz + rows) * (INDEX + self.bytes()) + x;
         let missing = (1.0 - self.profile.l2_bytes as f64 / x.max(1.0)).max(0.0);
         vec![
             (Bound::Execution, 1.0),
@@ -158,6 +163,7 @@ impl Work<'_> {
                 resident: RESIDENT,
                 lengths: &whole,
                 waiting: waiting.max(1.0),
+                neighbours: true,
             },
             terms,
         );
@@ -167,7 +173,14 @@ impl Work<'_> {
             let loads = if part <= 8.0 * WARP { 8.0 } else { f64::from(s.loads_in_flight) };
             let (lanes, step) = (WARP, WARP * loads);
             self.groups(
-                &Groups { lanes, step, resident: RESIDENT, lengths: &cut, waiting: 1.0 },
+                &Groups {
+                    lanes,
+                    step,
+                    resident: RESIDENT,
+                    lengths: &cut,
+                    waiting: 1.0,
+                    neighbours: false,
+                },
                 terms,
             );
             terms.push((Bound::Parts, self.issued(parts * SEGMENT)));
@@ -188,6 +201,7 @@ impl Work<'_> {
             resident: f64::from(s.resident),
             lengths: self.lengths.cut(s.longest),
             waiting: 1.0,
+            neighbours: false,
         };
         self.groups(&groups, terms);
         let parts = self.lengths.parts(s.longest);
@@ -206,13 +220,21 @@ impl Work<'_> {
         let of_warp = g.lanes / WARP;
         let concurrent = self.units() * g.resident / g.lanes;
         let greatest = g.lengths.greatest();
-        // Each load of a warp touches as many lines of A as it has groups.
         let loads = steps * g.step / g.lanes * of_warp;
+        // Each load of a warp, of indices or of values, touches as many lines of A as it has groups, and the part of
+        // one that a row fills where neighbours have the rest.
+        let share = |bytes: f64| if g.neighbours { (bytes / LINE).min(1.0) } else { 1.0 };
+        let lines = g.lengths.sum_of(|length| {
+            let shares = share(length * INDEX) + share(length * self.bytes());
+            (length / g.step).ceil() * shares
+        }) * g.waiting
+            * g.step
+            / g.lanes;
         terms.push((Bound::Latency, (steps + STARTS * number) / concurrent));
         terms.push((Bound::Chain, (greatest / g.step).ceil() + STARTS));
         terms.push((Bound::Serial, greatest / g.lanes * NONZERO / self.rates.serial));
         terms.push((Bound::Indices, self.issued(loads * NONZERO)));
-        terms.push((Bound::Lines, self.issued(loads * 2.0 / of_warp)));
+        terms.push((Bound::Lines, self.issued(lines)));
         let ends = SEGMENT + HALVING * g.lanes.log2();
         terms.push((Bound::Segments, self.issued(number * of_warp * ends)));
     }
