@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::catalog::Config;
 use super::operands::{AttentionGradientsCall, Checked, Range, read_all};
-use super::plan::{Options, check_gradient, chosen, packed};
+use super::plan::{Options, check_gradient, chosen, fitting, packed};
 use super::segmented::{Operands, Pass, Prepared, heads_at_once};
 use crate::device::graph::{self, SharedCore};
 use crate::device::memory::Memory;
@@ -84,14 +84,24 @@ impl<T: Scalar> AttentionGradientsPlan<T> {
         problem: &Problem,
         options: &Options,
     ) -> Result<Self> {
-        let (device, problem, choice) = chosen::<T, I, O>(pattern, problem, options)?;
+        let (device, problem, mut choice) = chosen::<T, I, O>(pattern, problem, options)?;
         let Config::Segmented(config) = choice.config;
         let schedule = Pattern::new(pattern)?;
         let mut rows = Prepared::new(&schedule, &problem, Pass::Rows, config)?;
         let transposed = pattern.transposed(&device)?;
         let schedule = Pattern::transposed(&transposed)?;
         let by_columns = problem.clone().transpose_a(true);
-        let mut columns = Prepared::new(&schedule, &by_columns, Pass::Columns, config)?;
+        let of_columns = match options.config {
+            Some(_) => config,
+            None => {
+                let (of_columns, reason) = fitting(&device, &by_columns, &schedule)?;
+                if of_columns != config {
+                    choice.reason += &format!("; in the pass over columns: {reason}");
+                }
+                of_columns
+            }
+        };
+        let mut columns = Prepared::new(&schedule, &by_columns, Pass::Columns, of_columns)?;
         let held = pattern.held();
         let operands = packed::<T>(&problem, &held, &ScoreOptions::default());
         rows.compile(&device, &operands)?;

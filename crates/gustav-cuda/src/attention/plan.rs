@@ -158,14 +158,21 @@ pub(super) fn chosen<T: Scalar, I: Index, O: Index>(
     let (config, reason) = match options.config {
         Some(config) => (config, "configured by the caller".into()),
         None => {
-            let multiprocessors = device.profile().multiprocessors;
-            let schedule = Pattern::new(pattern)?;
-            let (config, reason) =
-                segmented::Config::choose(multiprocessors, &problem, schedule.lengths()?);
+            let (config, reason) = fitting(&device, &problem, &Pattern::new(pattern)?)?;
             (Config::Segmented(config), reason)
         }
     };
     Ok((device, problem, Choice { algorithm, config, reason }))
+}
+
+/// The configuration for a pass over the rows of `pattern`, and why.
+pub(super) fn fitting(
+    device: &Device,
+    problem: &Problem,
+    pattern: &Pattern<'_>,
+) -> Result<(segmented::Config, String)> {
+    let multiprocessors = device.profile().multiprocessors;
+    Ok(segmented::Config::choose(multiprocessors, problem, pattern.lengths()?))
 }
 
 /// The operands of `pattern`, with packed matrices at no address yet.
