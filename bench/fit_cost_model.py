@@ -5,9 +5,9 @@
     python bench/fit_cost_model.py bounds.jsonl --unseen NAMES.txt --output crates/gustav-plan/src/cost/hopper.json
 
 Every product and size of values is fitted by itself, and what was written of those that were not measured stays; with
-`--only spmv/f16` all others stay. Copies along the diagonal of one matrix count as cases of their own, and are unseen if
-it is. With `--measured choice.jsonl` regret counts against configurations that are no candidates any more, too, and with
-`--table` a table of it, beside that of the `auto` of these measurements, is written between a product's marks in a
+`--only spmv/f16` all others stay. Copies along the diagonal of one matrix count as cases of their own, and are unseen
+if it is. With `--measured choice.jsonl` regret counts against configurations that are no candidates any more, too, and
+with `--table` a table of it, beside that of the `auto` of these measurements, is written between a product's marks in a
 document, and with `--regrets` every one of them to a file for `gustav report --regrets`.
 
 The predicted time of a configuration is made of its bounds, each times a parameter that is not negative, as in

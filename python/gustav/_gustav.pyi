@@ -90,7 +90,7 @@ class Eager:
         is_excluded: Callable[[Any], bool],
         below_autograd: Any,
         is_forward: Callable[[], bool],
-        is_cast: Callable[[], bool],
+        is_autocast: Callable[[], bool],
     ) -> Eager: ...
     def is_recorded(self, arguments: tuple[Any, ...]) -> bool | None: ...
 

@@ -475,6 +475,26 @@ def test_the_current_stream_of_cupy():
         np.testing.assert_array_equal(c.get(), expected)
 
 
+def test_storages_that_were_shrunk_on_other_streams():
+    a, other = full().to_sparse_csr(), torch.cuda.Stream()
+    plan = gustav.plan_spmm(a, 4)
+
+    def shrunk(rows):
+        made = dense(rows, 4)
+        made.untyped_storage().resize_(2 * made.element_size())
+        return made
+
+    values, b = a.values(), dense(30, 4)
+    for call in (
+        lambda: plan.execute(values, shrunk(30), stream=other),
+        lambda: plan.execute(values, b, shrunk(40), stream=other),
+        lambda: gustav.spmm(a, shrunk(30), stream=other),
+        lambda: plan.execute(values, shrunk(30)),
+    ):
+        with pytest.raises(ValueError, match="storage of .* bytes, which does not hold it"):
+            call()
+
+
 @needs_cupy
 def test_libraries_meet():
     a = full()

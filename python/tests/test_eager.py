@@ -12,6 +12,9 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import gustav.torch as gt
+from gustav.torch import _eager
+
+pytestmark = pytest.mark.skipif(_eager.eager is None, reason="this version of PyTorch cannot be asked by the module")
 
 ROWS, COLUMNS, WIDTH = 7, 5, 3
 
@@ -27,7 +30,7 @@ def device(request):
 
 
 def found(values, x, transpose=False, pattern=None):
-    return (pattern or P).eager.product(values, x, transpose, P, None)
+    return (pattern or P)._eager.product(values, x, transpose, P, None)
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32, torch.float64])
@@ -81,6 +84,7 @@ def others():
         "a tensor without memory": (V, X.to("meta")),
         "no tensor": (V, X.cpu().numpy()),
         "a shrunk storage": (V, shrunk),
+        "no columns": (V, X[:, :0].clone()),
         "a width without a plan": (V, X[:, :1]),
     }
 
@@ -166,9 +170,75 @@ def test_plans_of_other_numbers_of_threads(device):
 
 def test_more_plans_than_are_found():
     widths = range(1, 40)
-    for width in widths:
-        x = X[:, :1].repeat(1, width)
-        torch.testing.assert_close(gt.spmm(P, V, x), gt.spmm(P, V, x))
-    assert found(V, X[:, :1].repeat(1, widths[-1])) is not None
-    P.eager.clear()
-    assert found(V, X[:, :1].repeat(1, widths[-1])) is None
+    operands = {width: X[:, :1].repeat(1, width) for width in widths}
+    for x in operands.values():
+        gt.spmm(P, V, x)
+    assert found(V, operands[39]) is not None
+    assert found(V, operands[1]) is None
+    # It is found again when it was used again.
+    gt.spmm(P, V, operands[1])
+    assert found(V, operands[1]) is not None
+    for width in widths[20:]:
+        assert found(V, operands[1]) is not None
+        gt.spmm(P, V, operands[width])
+    P._eager.clear()
+    assert found(V, operands[1]) is None
+
+
+def forget(pattern, values, x):
+    pattern._eager.clear()
+
+
+def plan_others(pattern, values, x):
+    for width in range(10, 40):
+        gt.spmm(pattern, values.detach(), x.detach()[:, :1].repeat(1, width))
+
+
+# What makes a repeated call go another way than the first: how backward is run, and what is done before.
+DISTURBANCES = {
+    "nothing": (contextlib.nullcontext, lambda *_: None),
+    "forgotten plans": (contextlib.nullcontext, forget),
+    "other plans": (contextlib.nullcontext, plan_others),
+    "a profiler": (torch.profiler.profile, lambda *_: None),
+}
+
+
+@pytest.mark.parametrize("name", DISTURBANCES)
+@pytest.mark.parametrize("is_planned", [False, True])
+@pytest.mark.parametrize("needs_values", [False, True])
+def test_a_repeated_forward_pass_saves_the_same(device, name, is_planned, needs_values):
+    within, disturb = DISTURBANCES[name]
+    with torch.device(device):
+        pattern, values, full = made(COLUMNS, COLUMNS)
+    values, x = values.detach().requires_grad_(needs_values), X.clone().requires_grad_()
+    if is_planned:
+        for transpose in (False, True):
+            gt.spmm(pattern, values.detach(), x.detach(), transpose=transpose)
+    layer = torch.utils.checkpoint.checkpoint(
+        lambda x: gt.spmm(pattern, values, x).tanh(), x, use_reentrant=False
+    )
+    disturb(pattern, values, x)
+    with within():
+        (of_x,) = torch.autograd.grad(layer.sum(), x)
+    torch.testing.assert_close(of_x, full.T @ (1 - (full @ x).tanh() ** 2))
+
+
+def test_tensors_without_elements_that_were_taken_out_of_transforms():
+    with torch.device(X.device):
+        empty = gt.Pattern(torch.tensor([0, 0, 0]), torch.empty(0, dtype=torch.int64), (2, 0))
+        values, x = torch.empty(0), torch.empty(0, 3)
+    torch.testing.assert_close(gt.spmm(empty, values, x), x.new_zeros(2, 3))
+    taken = []
+    torch.func.functionalize(lambda t: (taken.append(t), t + 1)[1])(x)
+    assert found(values, taken[0], pattern=empty) is None
+    assert _eager.is_recorded((taken[0],)) is None
+
+
+def test_values_may_be_written_that_no_gradient_needs():
+    values = V.clone().requires_grad_()
+    gt.spmm(P, V, X)
+    for _ in range(2):
+        y = gt.spmm(P, values, X)
+        with torch.no_grad():
+            values.mul_(2)
+        torch.testing.assert_close(torch.autograd.grad(y.sum(), values)[0], gt.sddmm(P, torch.ones_like(y), X))

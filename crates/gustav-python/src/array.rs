@@ -62,7 +62,7 @@ impl Array {
     }
 
     /// Refuses what says that it has elements and has no memory for them.
-    fn expect_memory(&self) -> PyResult<()> {
+    pub fn expect_memory(&self) -> PyResult<()> {
         if self.len() == 0 {
             return Ok(());
         }

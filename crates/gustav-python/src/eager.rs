@@ -1,9 +1,9 @@
 //! Eager calls of PyTorch's programs on tensors that are nothing but their memory.
 //!
-//! What the package asks in Python before such a call takes longer than a small product does, and many times as long in
-//! a thread that begins with empty caches, as PyTorch's thread of gradients does. Here is the same for calls as most
-//! programs make them: no transform, mode, tracer, profiler or tangent is there, and the tensors are of PyTorch's own
-//! classes, in layouts that are read in place. Of any other call nothing is said, and Python decides.
+//! To check such a call in Python takes longer than a small product does, and twice as long again in a thread that
+//! begins with empty caches, as PyTorch's thread of gradients does. Here calls are checked as most programs make them:
+//! no transform, mode, tracer, profiler or tangent is there, for products no autocast, and the tensors are of PyTorch's
+//! own classes, in layouts that are read in place. For any other call the answer is `None`, and Python makes it.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -13,7 +13,7 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyFloat, PyInt, PyString, PyTuple, PyType};
 
-use crate::array::Array;
+use crate::array::{Array, MOST_DIMENSIONS};
 use crate::dlpack::{self, Tensor};
 use crate::exchange::{self, Functions};
 use crate::place::Place;
@@ -36,8 +36,8 @@ pub struct Eager {
     below_autograd: Py<PyAny>,
     /// Whether tangents count where there is a level of them.
     is_forward: Py<PyAny>,
-    /// Whether operands are cast on some device.
-    is_cast: Py<PyAny>,
+    /// Whether autocast is on for some device.
+    is_autocast: Py<PyAny>,
 }
 
 #[pymethods]
@@ -52,7 +52,7 @@ impl Eager {
         is_excluded: Py<PyAny>,
         below_autograd: Py<PyAny>,
         is_forward: Py<PyAny>,
-        is_cast: Py<PyAny>,
+        is_autocast: Py<PyAny>,
     ) -> PyResult<Self> {
         let functions = classes.first().map(exchange::functions_of_class).transpose()?.flatten();
         let functions = functions
@@ -67,7 +67,7 @@ impl Eager {
             is_excluded,
             below_autograd,
             is_forward,
-            is_cast,
+            is_autocast,
         })
     }
 
@@ -119,10 +119,8 @@ impl Eager {
     fn tensor(&self, object: &Bound<'_, PyAny>) -> PyResult<Option<Tensor>> {
         // PyTorch refuses those of which the memory is not all that there is.
         let Ok(tensor) = self.functions.described(object) else { return Ok(None) };
-        // SAFETY: it was just described, and the object is held.
-        let is_empty = unsafe { tensor.shape() }.contains(&0);
-        // Without memory a tensor stands for what is computed later, or by somebody else.
-        if tensor.data.is_null() && !is_empty {
+        // Without an address a tensor has no elements, or stands for what is computed later or by somebody else.
+        if tensor.data.is_null() {
             return Ok(None);
         }
         let is_negative = object.call_method0(intern!(object.py(), "is_neg"))?.is_truthy()?;
@@ -135,11 +133,16 @@ impl Eager {
             return Ok(None);
         }
         let Some(tensor) = self.tensor(object)? else { return Ok(None) };
+        // SAFETY: it was just described, and the object is held.
+        if unsafe { tensor.shape() }.len() > MOST_DIMENSIONS {
+            return Ok(None);
+        }
         let Ok(array) = dlpack::described(name, &tensor, false, || Ok(object.clone().unbind()))
         else {
             return Ok(None);
         };
-        Ok(exchange::shrunk_storage(object, &array)?.is_none().then_some(array))
+        let is_held = matches!(exchange::shrunk_storage(object, &array), Ok(None));
+        Ok(is_held.then_some(array))
     }
 }
 
@@ -161,7 +164,7 @@ fn is_plain(argument: &Bound<'_, PyAny>) -> bool {
         || argument.is_exact_instance_of::<PyString>()
 }
 
-/// Most plans of one pattern that are found here, the oldest dropped first.
+/// Most plans of one pattern that are found here; the one that was used longest ago is dropped first.
 const MOST_PLANS: usize = 16;
 
 /// Products of one pattern with tensors, by the plans that Python made for it.
@@ -217,9 +220,16 @@ impl EagerSpmm {
         let kind = Kind { columns: made.width(), dtype: made.scalar(), transpose, threads };
         let shape = (self.sizes(transpose).0, kind.columns).into_pyobject(py)?.unbind();
         let mut plans = self.plans.lock().unwrap_or_else(PoisonError::into_inner);
-        plans.retain(|known| known.kind != kind);
-        plans.truncate(MOST_PLANS - 1);
+        let same = plans.iter().position(|known| known.kind == kind);
+        let dropped = match same {
+            Some(at) => Some(plans.remove(at)),
+            None if plans.len() == MOST_PLANS => plans.pop(),
+            None => None,
+        };
         plans.insert(0, Known { kind, plan, shape });
+        drop(plans);
+        // The end of a plan may do anything, so nothing is locked.
+        drop(dropped);
         Ok(())
     }
 
@@ -229,8 +239,8 @@ impl EagerSpmm {
         drop(plans);
     }
 
-    /// op(A) @ x with these values of A; by `record`, a call with the same arguments behind `pattern`, if it has to be
-    /// recorded for gradients. `None` where Python has to decide how it is made.
+    /// op(A) @ x with these values of A. If the call has to be recorded for gradients, it returns what
+    /// `record(pattern, values, x, transpose)` returns; `None` where Python has to make the call.
     fn product<'py>(
         &self,
         values: &Bound<'py, PyAny>,
@@ -241,10 +251,10 @@ impl EagerSpmm {
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
         let py = values.py();
         let eager = self.eager.get();
-        if eager.is_watched(py)? || is_true(py, &eager.is_cast)? {
+        if eager.is_watched(py)? || is_true(py, &eager.is_autocast)? {
             return Ok(None);
         }
-        let Some(product) = self.of(py, values, x, transpose)? else { return Ok(None) };
+        let Some(product) = self.find(py, values, x, transpose)? else { return Ok(None) };
         if (wants_gradient(x)? || wants_gradient(values)?) && eager.records(py)? {
             if record.is_none() {
                 return Ok(None);
@@ -262,7 +272,7 @@ impl EagerSpmm {
         transpose: bool,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
         let py = values.py();
-        match self.of(py, values, x, transpose)? {
+        match self.find(py, values, x, transpose)? {
             Some(product) => product.compute(py, self.eager.get(), x, self.gpu).map(Some),
             None => Ok(None),
         }
@@ -276,7 +286,7 @@ impl EagerSpmm {
     }
 
     /// The product, if the operands fit, are read in place, and there is a plan.
-    fn of(
+    fn find(
         &self,
         py: Python<'_>,
         values: &Bound<'_, PyAny>,
@@ -299,9 +309,12 @@ impl EagerSpmm {
         };
         let threads = if self.gpu.is_some() { 0 } else { threads::get_num_threads() };
         let kind = Kind { columns: x.shape()[1], dtype, transpose, threads };
-        let plans = self.plans.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = plans.iter().find(|known| known.kind == kind);
-        Ok(known.map(|known| Product {
+        let mut plans = self.plans.lock().unwrap_or_else(PoisonError::into_inner);
+        let at = plans.iter().position(|known| known.kind == kind);
+        if let Some(at) = at {
+            plans[..=at].rotate_right(1);
+        }
+        Ok(at.map(|_| &plans[0]).map(|known| Product {
             values,
             x,
             plan: known.plan.clone_ref(py),
@@ -330,6 +343,7 @@ impl Product {
         let out = x.call_method1(intern!(py, "new_empty"), (&self.shape,))?;
         let tensor = eager.functions.described(&out)?;
         let written = dlpack::described("out", &tensor, false, || Ok(out.clone().unbind()))?;
+        written.expect_memory()?;
         let place = match gpu {
             None => Place::Host,
             Some(ordinal) => {

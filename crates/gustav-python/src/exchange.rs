@@ -4,7 +4,7 @@ use std::ffi::{CStr, c_int, c_void};
 use std::mem::MaybeUninit;
 use std::sync::{Mutex, PoisonError};
 
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyAttributeError, PyValueError};
 use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyType};
@@ -48,21 +48,21 @@ pub fn array(
 ) -> PyResult<Option<Array>> {
     let Some(functions) = functions_of(object)? else { return Ok(None) };
     let tensor = functions.described(object)?;
+    // The object keeps the memory, unless another thread replaces it meanwhile, which the documentation forbids.
+    let array = dlpack::described(name, &tensor, false, || Ok(object.clone().unbind()))?;
+    if let Some(bytes) = shrunk_storage(object, &array)? {
+        let shape = array.shape();
+        return Err(PyValueError::new_err(format!(
+            "{name}: a tensor of shape {shape:?} has a storage of {bytes} bytes, which does not hold it; resize the \
+             storage, or give another tensor"
+        )));
+    }
     if let Place::Gpu(gpu) = place
         && gpu.dlpack() != functions.current_stream(object.py(), &tensor)?.max(1)
     {
         return Ok(None);
     }
-    // The object keeps the memory, unless another thread replaces it meanwhile, which the documentation forbids.
-    let array = dlpack::described(name, &tensor, false, || Ok(object.clone().unbind()))?;
-    match shrunk_storage(object, &array)? {
-        None => Ok(Some(array)),
-        Some(bytes) => Err(PyValueError::new_err(format!(
-            "{name}: a tensor of shape {:?} has a storage of {bytes} bytes, which does not hold it; resize the storage, \
-             or give another tensor",
-            array.shape()
-        ))),
-    }
+    Ok(Some(array))
 }
 
 /// Bytes of the storage of a tensor of PyTorch, if it was shrunk so that it does not hold all elements.
@@ -71,9 +71,11 @@ pub fn shrunk_storage(object: &Bound<'_, PyAny>, array: &Array) -> PyResult<Opti
     if elements.is_empty() {
         return Ok(None);
     }
-    let Ok(storage) = object.call_method0(intern!(py, "untyped_storage")) else {
+    let storage = match object.call_method0(intern!(py, "untyped_storage")) {
+        Ok(storage) => storage,
         // A tensor of another library has none.
-        return Ok(None);
+        Err(e) if e.is_instance_of::<PyAttributeError>(py) => return Ok(None),
+        Err(e) => return Err(e),
     };
     let start: usize = storage.call_method0(intern!(py, "data_ptr"))?.extract()?;
     let bytes: usize = storage.call_method0(intern!(py, "nbytes"))?.extract()?;
@@ -88,8 +90,8 @@ impl Functions {
     /// Those of its library.
     pub fn described(&self, object: &Bound<'_, PyAny>) -> PyResult<Tensor> {
         let mut tensor = MaybeUninit::<Tensor>::uninit();
-        // SAFETY: the function checks that the object is one of its library's, as DLPack requires of what Python may give
-        // it, and fills the tensor or says that it has not.
+        // SAFETY: the function checks that the object is one of its library's, as DLPack requires of what Python may
+        // give it, and fills the tensor or says that it has not.
         if unsafe { (self.describe)(object.as_ptr(), tensor.as_mut_ptr()) } != 0 {
             return Err(PyErr::fetch(object.py()));
         }

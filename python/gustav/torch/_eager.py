@@ -1,5 +1,4 @@
-"""Eager calls on tensors that are nothing but their memory, which the module makes without a function in Python for each
-question that is asked before."""
+"""Eager calls on tensors that are nothing but their memory: the module checks them, without functions in Python."""
 
 from __future__ import annotations
 

@@ -65,9 +65,9 @@ def spmm(
     tensor([[ 3.,  3.],
             [30., 30.]])
     """
-    if reduce == "sum" and type(pattern) is Pattern and not _is_compiling() and pattern.eager is not None:
+    if reduce == "sum" and type(pattern) is Pattern and not _is_compiling() and pattern._eager is not None:
         # Most products were planned before, and their tensors are nothing but memory.
-        found: Tensor | None = pattern.eager.product(values, x, bool(transpose), pattern, record_spmm)
+        found: Tensor | None = pattern._eager.product(values, x, bool(transpose), pattern, record_spmm)
         if found is not None:
             return found
     if reduce not in _REDUCTIONS:

@@ -65,22 +65,32 @@ def _spmm_context(ctx: Any, inputs: Any, output: Tensor) -> None:
     handle, _, values, x, transpose = inputs
     ctx.handle, ctx.transpose = handle, transpose
     ctx.kept = kept(handle)
-    ctx.save_for_backward(values, x)
+    ctx.inner, ctx.has_batch = x.shape[-2], x.ndim > 2
+    if values is not None:
+        # Whether all matrices of a batch have the same values.
+        ctx.nnz, ctx.is_shared = values.shape[-1], values.ndim == 1
+    save_operands(ctx, values, x, ctx.needs_input_grad[2:4])
+
+
+def save_operands(ctx: Any, values: Tensor | None, x: Tensor, needs: tuple[bool, bool]) -> None:
+    """Saves each operand if the gradient of the other needs it: the same whichever way a call goes, since a program
+    may repeat it in another way and take what that saves."""
+    needs_values, needs_x = needs
+    ctx.save_for_backward(values if needs_x else None, x if needs_values else None)
 
 
 def _spmm_backward(ctx: Any, g: Tensor) -> Any:
     values, x = ctx.saved_tensors
     of_values = of_x = None
     if ctx.needs_input_grad[2]:
-        nnz = values.shape[-1]
         first, second = (x, g) if ctx.transpose else (g, x)
-        if values.ndim == 1 and g.ndim == 3:
+        if ctx.is_shared and g.ndim == 3:
             # The sum over batches is an inner product over batches and columns.
             first, second = (_unbatched(t, g.shape[0]) for t in (first, second))
-        of_values = calls.sddmm(ctx.handle, nnz, first, second)
+        of_values = calls.sddmm(ctx.handle, ctx.nnz, first, second)
     if ctx.needs_input_grad[3]:
-        of_x = calls.spmm(ctx.handle, x.shape[-2], values, g, not ctx.transpose)
-        if of_x.ndim > x.ndim:
+        of_x = calls.spmm(ctx.handle, ctx.inner, values, g, not ctx.transpose)
+        if g.ndim == 3 and not ctx.has_batch:
             of_x = of_x.sum(0)
     return None, None, of_values, of_x, None
 
@@ -97,9 +107,9 @@ class RecordedSpmm(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, pattern: Pattern, values: Tensor, x: Tensor, transpose: bool) -> Tensor:
-        y = pattern.eager.compute(values, x, transpose)
+        y = pattern._eager.compute(values, x, transpose)
         ctx.pattern, ctx.transpose = pattern, transpose
-        ctx.save_for_backward(values, x if ctx.needs_input_grad[1] else None)
+        save_operands(ctx, values, x, ctx.needs_input_grad[1:3])
         return pattern.spmm(values, x, transpose, ()) if y is None else y
 
     @staticmethod
@@ -112,7 +122,7 @@ class RecordedSpmm(torch.autograd.Function):
             of_values = calls.sddmm(pattern._handle, pattern.nnz, *((x, g) if transpose else (g, x)))
         if needs_x:
             if not _is_compiled():
-                of_x = pattern.eager.product(values, g, not transpose, pattern, None)
+                of_x = pattern._eager.product(values, g, not transpose, pattern, None)
             if of_x is None:
                 of_x = calls.spmm(pattern._handle, pattern.shape[0 if transpose else 1], values, g, not transpose)
         return None, of_values, of_x, None

@@ -31,8 +31,8 @@ def _begin_child() -> None:
         if pattern._gpu is None:
             pattern._plans.clear()
             pattern._masked.clear()
-            if pattern.eager is not None:
-                pattern.eager.clear()
+            if pattern._eager is not None:
+                pattern._eager.clear()
 
 
 if hasattr(os, "register_at_fork"):
@@ -129,7 +129,7 @@ class Pattern:
         self.permutation: Tensor | None = None
         self._plans: dict[Any, Any] = {}
         #: Finds plans of products of plain tensors.
-        self.eager = products_of(native.gpu, native.shape, native.nnz)
+        self._eager = products_of(native.gpu, native.shape, native.nnz)
         self._transpose: tuple[Pattern, Tensor] | None = None
         # By the other operand, and by mask and other operand, of SpGEMM.
         self._products: weakref.WeakKeyDictionary[Pattern, Any] = weakref.WeakKeyDictionary()
@@ -335,9 +335,11 @@ class Pattern:
     def _spmm_plan(
         self, columns: int, dtype: torch.dtype, transpose: bool, reduce: str, batch: int = 1
     ) -> Any:
-        key = (columns, dtype, transpose, reduce, batch, self.threads())
+        threads = self.threads()
+        key = (columns, dtype, transpose, reduce, batch, threads)
         plan = self._plans.get(key)
         if plan is not None:
+            self._let_find(plan, key)
             return plan
         name = _families.dtype_name(dtype)
 
@@ -358,9 +360,15 @@ class Pattern:
 
         plan = self.keep(key, make)
         # A plan that was made within a capture is the graph's alone.
-        if self.eager is not None and reduce == "sum" and batch == 1 and self._plans.get(key) is plan:
-            self.eager.add(plan, transpose, self.threads())
+        if self._plans.get(key) is plan:
+            self._let_find(plan, key)
         return plan
+
+    def _let_find(self, plan: Any, key: tuple[Any, ...]) -> None:
+        """Lets products of plain tensors find a plan of sums."""
+        _, _, transpose, reduce, batch, threads = key
+        if self._eager is not None and reduce == "sum" and batch == 1:
+            self._eager.add(plan, transpose, threads)
 
     def spmm_extremum(
         self, values: Tensor | None, x: Tensor, transpose: bool, reduce: str

@@ -18,8 +18,9 @@ const SEGMENT: f64 = 16.0;
 const HALVING: f64 = 2.0;
 /// Bytes that are read for a value of x.
 const SECTOR: f64 = 32.0;
-/// Bytes of an index, and of what a load of a warp takes at once.
+/// Bytes of an index.
 const INDEX: f64 = 4.0;
+/// Bytes of a cache line, which a load of a warp takes at once.
 const LINE: f64 = 128.0;
 /// Dependent loads before the first nonzero of a row or segment, in steps.
 const STARTS: f64 = 2.0;
