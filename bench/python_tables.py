@@ -118,7 +118,7 @@ HOW = {
 
 def gpu():
     records, rows = read("gpu.jsonl"), []
-    # What failed at first has no times, and counts for all ways to run a step.
+    # What failed at first has no times, and is refused in all ways to run a step.
     timed = [(r["part"], r.get("autograd")) for r in records if r["part"] in PARTS and r["status"] == "ok"]
     for part, autograd in sorted(dict.fromkeys(timed), key=lambda key: list(PARTS).index(key[0])):
         of_part = [r for r in records if r["part"] == part and r.get("autograd", autograd) == autograd]
@@ -137,9 +137,31 @@ def gpu():
                     ratios.append(r["seconds"] / mine["seconds"])
                 else:
                     refused += 1
-            if ratios:
-                rows.append([what, peer, *ratios_of(ratios), refused])
+            found = ratios_of(ratios) if ratios else [0, *[""] * len(HEAD)]
+            rows.append([what, peer, *found, refused])
     return table(["what", "beside", "cases", *HEAD, "refused"], rows)
+
+
+def gpu_hosts():
+    """Steps beside the path that most programs of PyG take, on every host that was measured."""
+    rows = []
+    for path in sorted(RECORDS.glob("gpu*.jsonl")):
+        records = read(path.name)
+        empty = next(r["microseconds"] for r in records if r.get("call") == "an empty operator")
+        row = [f"{empty:.1f}"]
+        for part, peer in (("gcn step", "pyg GCNConv edge_index cached"), ("gat step", "pyg GATConv edge_index")):
+            for autograd in ("own thread", *HOW):
+                of = {
+                    (r["engine"], r["graph"]): r["seconds"]
+                    for r in records
+                    if r["part"] == part and r.get("autograd") == autograd and r["status"] == "ok"
+                }
+                ratios = [taken / of["gustav.torch", graph] for (engine, graph), taken in of.items() if engine == peer]
+                row.append(f"{math.exp(statistics.fmean(map(math.log, ratios))):.2f}")
+        rows.append(row)
+    head = ["µs of an empty operator"]
+    head += [f"{layer}{how}" for layer in ("GCN", "GAT") for how in ("", *HOW.values())]
+    return table(head, rows)
 
 
 def cpu_machine():
@@ -163,6 +185,7 @@ def made(name):
         "gpu machine": gpu_machine,
         "gpu": gpu,
         "gpu calls": gpu_calls,
+        "gpu hosts": gpu_hosts,
     }
     return tables[name]()
 

@@ -142,8 +142,9 @@ def test_what_is_recorded():
             torch.autograd.grad(torch.ops.gustav.spmm(P._handle, ROWS, *inputs, False).square().sum(), leaves),
         )
     # The dense operand is held for the gradient of the values alone.
-    assert gt.spmm(P, V, x).grad_fn.saved_tensors[1] is None
-    assert gt.spmm(P, values, x).grad_fn.saved_tensors[1] is x
+    of_x, of_both = gt.spmm(P, V, x), gt.spmm(P, values, x)
+    assert of_x.grad_fn.saved_tensors[1] is None
+    assert of_both.grad_fn.saved_tensors[1] is x
 
 
 def test_writes_to_what_was_saved_are_noticed():
