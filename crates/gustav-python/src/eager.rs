@@ -198,12 +198,7 @@ struct Kind {
 #[pymethods]
 impl EagerSpmm {
     #[new]
-    fn new(
-        eager: Py<Eager>,
-        gpu: Option<u32>,
-        shape: (usize, usize),
-        nnz: usize,
-    ) -> Self {
+    fn new(eager: Py<Eager>, gpu: Option<u32>, shape: (usize, usize), nnz: usize) -> Self {
         let (rows, columns) = shape;
         EagerSpmm { eager, gpu, rows, columns, nnz, plans: Mutex::default() }
     }
