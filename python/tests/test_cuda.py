@@ -475,6 +475,7 @@ def test_the_current_stream_of_cupy():
         np.testing.assert_array_equal(c.get(), expected)
 
 
+@needs_gpu
 def test_storages_that_were_shrunk_on_other_streams():
     a, other = full().to_sparse_csr(), torch.cuda.Stream()
     plan = gustav.plan_spmm(a, 4)
