@@ -96,7 +96,7 @@ struct Groups<'a> {
     lengths: &'a LengthCounts,
     /// Time of a warp over that of its groups alone: it waits for the longest of them.
     waiting: f64,
-    /// Whether neighbouring groups take neighbouring rows, so that their loads share lines of A where rows are short.
+    /// Whether neighbouring groups take neighbouring rows, so that short ones are in the same cache lines of A.
     neighbours: bool,
 }
 
@@ -222,12 +222,12 @@ impl Work<'_> {
         let concurrent = self.units() * g.resident / g.lanes;
         let greatest = g.lengths.greatest();
         let loads = steps * g.step / g.lanes * of_warp;
-        // Each load of a warp, of indices or of values, touches as many lines of A as it has groups, and the part of
-        // one that a row fills where neighbours have the rest.
-        let share = |bytes: f64| if g.neighbours { (bytes / LINE).min(1.0) } else { 1.0 };
+        // A load of a warp, of indices or of values, touches a cache line of A for each of its groups; of a line that
+        // neighbours fill together, a group counts the fraction that its row fills.
+        let fraction = |bytes: f64| if g.neighbours { (bytes / LINE).min(1.0) } else { 1.0 };
         let lines = g.lengths.sum_of(|length| {
-            let shares = share(length * INDEX) + share(length * self.bytes());
-            (length / g.step).ceil() * shares
+            let of_a_load = fraction(length * INDEX) + fraction(length * self.bytes());
+            (length / g.step).ceil() * of_a_load
         }) * g.waiting
             * g.step
             / g.lanes;
