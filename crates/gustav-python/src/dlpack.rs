@@ -9,10 +9,11 @@ use pyo3::prelude::*;
 use pyo3::sync::critical_section::with_critical_section;
 use pyo3::types::{PyCapsule, PyDict};
 
-use crate::array::{Array, Owner, dimensions};
+use crate::array::{Array, Owner};
 use crate::element::Element;
 use crate::exchange;
 use crate::place::{Place, elsewhere};
+use crate::shape::dimensions;
 
 const PLAIN: &CStr = c"dltensor";
 const VERSIONED: &CStr = c"dltensor_versioned";

@@ -8,10 +8,11 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyString};
 
-use crate::array::{Array, dimensions};
+use crate::array::Array;
 use crate::element::Element;
 use crate::error::to_python;
 use crate::place::{Place, elsewhere};
+use crate::shape::dimensions;
 
 /// The array in host memory that `object` describes, if it has `__array_interface__`.
 pub fn array(name: &'static str, object: &Bound<'_, PyAny>) -> PyResult<Option<Array>> {

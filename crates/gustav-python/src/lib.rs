@@ -23,6 +23,7 @@ mod pattern;
 mod place;
 mod scale;
 mod sddmm;
+mod shape;
 mod shared;
 mod softmax;
 mod spgemm;

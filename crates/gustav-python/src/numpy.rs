@@ -10,8 +10,9 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::PyType;
 
-use crate::array::{Array, dimensions};
+use crate::array::Array;
 use crate::element::Element;
+use crate::shape::dimensions;
 
 /// The head of `PyArrayObject`.
 #[repr(C)]
