@@ -21,7 +21,7 @@ import gustav.torch as gt
 import numpy as np
 import python_calls
 import torch
-from gustav.torch.pyg import graph_attention
+from gustav.torch.pyg import graph_attention, graph_convolution
 
 WIDTH = 128
 HEADS = 4
@@ -283,6 +283,10 @@ def gcn(case, seconds, write):
 
     def ours():
         pattern = gt.Pattern(case.crow, case.col, case.shape)
+        return stepped(linear, x, g, lambda: graph_convolution(pattern, x, linear.weight, edge_weight=values))
+
+    def of_products():
+        pattern = gt.Pattern(case.crow, case.col, case.shape)
         return stepped(linear, x, g, lambda: gt.spmm(pattern, values, linear(x)))
 
     def of_torch():
@@ -328,6 +332,7 @@ def gcn(case, seconds, write):
 
     engines = {
         "gustav.torch": ours,
+        "gustav.torch.spmm": of_products,
         "torch.sparse csr": of_torch,
         "pyg GCNConv edge_index cached": of_pyg,
         "pyg GCNConv csr": of_pyg_csr,

@@ -55,6 +55,10 @@ FUNCTIONS = {
         lambda x, of_source, of_target: pyg.graph_attention(s.square, x, of_source, of_target, 0.2),
         [(ROWS, 2, 3), (2, 3), (2, 3)],
     ),
+    "graph convolution": lambda s: (
+        lambda values, x, weight, bias: pyg.graph_convolution(s.p, x, weight, bias, edge_weight=values),
+        [(s.p.nnz,), (COLUMNS, 4), (3, 4), (3,)],
+    ),
     "spgemm": lambda s: (lambda a, b: gt.spgemm(s.p, a, s.q, b)[1], [(s.p.nnz,), (s.q.nnz,)]),
 }
 each = pytest.mark.parametrize("name", FUNCTIONS)

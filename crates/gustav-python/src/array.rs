@@ -12,10 +12,8 @@ use pyo3::types::PyCapsule;
 use crate::element::Element;
 use crate::error::Fault;
 use crate::place::{Gpu, Place, elsewhere};
+use crate::shape::{Dimensions, wrong_count};
 use crate::{dlpack, interface, numpy};
-
-/// Most dimensions of an array that is taken.
-pub const MOST_DIMENSIONS: usize = 2;
 
 /// An array that an object of Python owns. It can be read for as long as this lives, because the object is held; on a
 /// GPU, for as long as that is said of its memory in the order of the call's stream, see [`Array::buffer`].
@@ -26,10 +24,7 @@ pub struct Array {
     /// The GPU in whose memory it is.
     pub gpu: Option<u32>,
     pub(crate) data: *mut u8,
-    pub(crate) dimensions: usize,
-    pub(crate) shape: [usize; MOST_DIMENSIONS],
-    /// In bytes.
-    pub(crate) strides: [isize; MOST_DIMENSIONS],
+    pub(crate) dimensions: Dimensions,
     pub(crate) readonly: bool,
     pub(crate) owner: Owner,
 }
@@ -50,6 +45,15 @@ impl Array {
     /// `TypeError` for what is no array, `ValueError` for one that is elsewhere, naming both places, and for more than
     /// two dimensions.
     pub fn of(name: &'static str, object: &Bound<'_, PyAny>, place: &Place) -> PyResult<Self> {
+        let found = Self::of_any(name, object, place)?;
+        match found.dimensions.has_heads {
+            false => Ok(found),
+            true => Err(PyValueError::new_err(format!("{name}: {}", wrong_count(3)))),
+        }
+    }
+
+    /// As [`Array::of`], where rows × heads × columns are taken too.
+    fn of_any(name: &'static str, object: &Bound<'_, PyAny>, place: &Place) -> PyResult<Self> {
         let found = Self::found(name, object, place)?.ok_or_else(|| {
             let kind = object.get_type().qualname().map_or_else(|_| "this".into(), |n| n.to_string());
             PyTypeError::new_err(format!(
@@ -103,13 +107,29 @@ impl Array {
     /// # Errors
     /// As [`Array::of`].
     pub fn to_read(name: &'static str, object: &Bound<'_, PyAny>, place: &Place) -> PyResult<Self> {
-        let found = Self::of(name, object, place)?;
-        found.element.value(name)?;
-        if found.is_aligned() && found.layout().is_some() {
-            return Ok(found);
+        Self::of(name, object, place)?.or_packed(object, place)
+    }
+
+    /// As [`Array::to_read`] for rows × columns, or rows × heads × columns as a matrix of all heads.
+    ///
+    /// # Errors
+    /// As [`Array::of`], and for heads that are neither side by side nor one above the other.
+    pub fn heads_to_read(
+        name: &'static str,
+        object: &Bound<'_, PyAny>,
+        place: &Place,
+    ) -> PyResult<Self> {
+        Self::of_any(name, object, place)?.or_packed(object, place)
+    }
+
+    /// The array that `object` is, or a packed copy where no layout expresses its strides.
+    fn or_packed(self, object: &Bound<'_, PyAny>, place: &Place) -> PyResult<Self> {
+        self.element.value(self.name)?;
+        if self.is_aligned() && self.layout().is_some() {
+            return Ok(self);
         }
-        found.on_host()?;
-        Self::of(name, &packed(name, object)?, place)
+        self.on_host()?;
+        Self::of_any(self.name, &packed(self.name, object)?, place)
     }
 
     /// As [`Array::to_read`] for a vector of values whose elements are neighbours.
@@ -132,7 +152,7 @@ impl Array {
         place: &Place,
     ) -> PyResult<Self> {
         let found = Self::of(name, object, place)?;
-        if found.dimensions != 1 {
+        if found.dimensions.count != 1 {
             return Err(found.wrong_dimensions("one dimension"));
         }
         if found.is_aligned() && found.is_packed_vector() {
@@ -152,20 +172,45 @@ impl Array {
         object: &Bound<'_, PyAny>,
         place: &Place,
     ) -> PyResult<Self> {
-        let found = Self::of(name, object, place)?;
-        found.element.value(name)?;
-        let reason = if found.readonly {
+        Self::of(name, object, place)?.written_in_place()
+    }
+
+    /// As [`Array::to_write`] for rows × columns, or rows × heads × columns as a matrix of all heads.
+    ///
+    /// # Errors
+    /// As [`Array::to_write`], and for heads that are neither side by side nor one above the other.
+    pub fn heads_to_write(
+        name: &'static str,
+        object: &Bound<'_, PyAny>,
+        place: &Place,
+    ) -> PyResult<Self> {
+        Self::of_any(name, object, place)?.written_in_place()
+    }
+
+    fn written_in_place(self) -> PyResult<Self> {
+        self.element.value(self.name)?;
+        let reason = if self.readonly {
             "it is read-only"
-        } else if !found.is_aligned() {
+        } else if !self.is_aligned() {
             "its elements are not aligned"
-        } else if found.layout().is_none() {
+        } else if self.layout().is_none() {
             "its strides are not those of rows or columns with a leading dimension"
         } else {
-            return Ok(found);
+            return Ok(self);
         };
         Err(PyValueError::new_err(format!(
-            "{name} cannot be written in place: {reason}; give a writable array in C or Fortran order"
+            "{} cannot be written in place: {reason}; give a writable array in C or Fortran order",
+            self.name
         )))
+    }
+
+    /// Packed rows as the vector of their elements; anything else as it is.
+    #[must_use]
+    pub fn flat(mut self) -> Self {
+        if self.layout() == Some((Layout::RowMajor, self.matrix()[1])) {
+            self.dimensions = Dimensions::of_vector(self.len(), self.element.bytes());
+        }
+        self
     }
 
     /// Refuses to be read by the CPU where it is on a GPU.
@@ -182,7 +227,12 @@ impl Array {
 
     /// The shape.
     pub fn shape(&self) -> &[usize] {
-        &self.shape[..self.dimensions]
+        &self.dimensions.shape[..self.dimensions.count]
+    }
+
+    /// Bytes from one element to the next in each dimension.
+    fn strides(&self) -> &[isize] {
+        &self.dimensions.strides[..self.dimensions.count]
     }
 
     /// Number of elements.
@@ -197,7 +247,7 @@ impl Array {
 
     /// Whether a product reads it where it is.
     pub fn is_read_in_place(&self) -> bool {
-        let has_layout = match self.dimensions {
+        let has_layout = match self.dimensions.count {
             1 => self.is_packed_vector(),
             _ => self.layout().is_some(),
         };
@@ -208,22 +258,19 @@ impl Array {
         let size = self.element.bytes().max(1);
         self.len() == 0
             || (self.data as usize).is_multiple_of(size)
-                && self.strides[..self.dimensions].iter().all(|s| s.unsigned_abs() % size == 0)
+                && self.strides().iter().all(|s| s.unsigned_abs() % size == 0)
     }
 
     fn is_packed_vector(&self) -> bool {
-        self.shape[0] <= 1 || self.strides[0] == self.element.bytes() as isize
+        self.dimensions.shape[0] <= 1 || self.dimensions.strides[0] == self.element.bytes() as isize
     }
 
     /// The layout and leading dimension of a matrix, if there are such.
     fn layout(&self) -> Option<(Layout, usize)> {
         let size = self.element.bytes().max(1) as isize;
         let [rows, columns] = self.matrix();
-        let step = |k: usize| match self.dimensions {
-            // The column that a vector is.
-            1 => [self.strides[0], size][k] / size,
-            _ => self.strides[k] / size,
-        };
+        // A vector is a column.
+        let step = |k: usize| self.dimensions.strides[k] / size;
         if rows == 0 || columns == 0 {
             return Some((Layout::RowMajor, columns));
         }
@@ -238,10 +285,7 @@ impl Array {
 
     /// Rows and columns; a vector is one column.
     fn matrix(&self) -> [usize; 2] {
-        match self.dimensions {
-            1 => [self.shape[0], 1],
-            _ => self.shape,
-        }
+        self.dimensions.shape
     }
 
     /// The layout that a plan needs for this matrix.
@@ -252,7 +296,7 @@ impl Array {
     fn wrong_dimensions(&self, expected: &str) -> PyErr {
         PyValueError::new_err(format!(
             "{}: expected {expected}, found {}",
-            self.name, self.dimensions
+            self.name, self.dimensions.count
         ))
     }
 
@@ -286,12 +330,12 @@ impl Array {
         self.on_host()?;
         self.check_packed::<T>()?;
         // SAFETY: as many neighbours of this size are in memory that the owner keeps, aligned.
-        Ok(unsafe { std::slice::from_raw_parts(self.pointer(), self.shape[0]) })
+        Ok(unsafe { std::slice::from_raw_parts(self.pointer(), self.dimensions.shape[0]) })
     }
 
     /// A vector of neighbours of the size of `T`.
     fn check_packed<T>(&self) -> PyResult<()> {
-        if self.dimensions != 1 {
+        if self.dimensions.count != 1 {
             return Err(self.wrong_dimensions("one dimension"));
         }
         if !self.is_packed_vector() || !self.is_aligned() || self.element.bytes() != size_of::<T>()
@@ -311,7 +355,7 @@ impl Array {
             return Err(PyValueError::new_err(format!("{} is read-only", self.name)));
         }
         // SAFETY: as above; it may be written, and operands that overlap were refused.
-        Ok(unsafe { std::slice::from_raw_parts_mut(self.pointer(), self.shape[0]) })
+        Ok(unsafe { std::slice::from_raw_parts_mut(self.pointer(), self.dimensions.shape[0]) })
     }
 
     /// The elements of packed rows as indices of 64 bits, to be written.
@@ -383,7 +427,7 @@ impl Array {
             return Err(self.wrong_type::<T>().into());
         }
         self.check_packed::<T>()?;
-        self.on_gpu(gpu, self.shape[0])
+        self.on_gpu(gpu, self.dimensions.shape[0])
     }
 
     /// The same, to be written.
@@ -401,7 +445,7 @@ impl Array {
     /// As [`Array::buffer`].
     pub fn index_buffer<I: gustav::Index>(&self, gpu: &Gpu) -> Result<DeviceBuffer<I>, Fault> {
         self.check_packed::<I>()?;
-        self.on_gpu(gpu, self.shape[0])
+        self.on_gpu(gpu, self.dimensions.shape[0])
     }
 
     /// As [`Array::indices_mut`], on a GPU.
@@ -500,9 +544,9 @@ impl Array {
     /// Bytes from the address down to the first and up to behind the last; there are elements.
     fn reach(&self) -> (usize, usize) {
         let (mut before, mut behind) = (0, self.element.bytes());
-        for (n, stride) in self.shape().iter().zip(self.strides) {
+        for (n, stride) in self.shape().iter().zip(self.strides()) {
             let bytes = stride.unsigned_abs() * (n - 1);
-            *if stride < 0 { &mut before } else { &mut behind } += bytes;
+            *if *stride < 0 { &mut before } else { &mut behind } += bytes;
         }
         (before, behind)
     }

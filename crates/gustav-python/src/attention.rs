@@ -43,7 +43,7 @@ impl Operands {
             Ok((Array::vector("bias", &bias, &place)?, order_named(&order)?))
         });
         let bias = bias.transpose()?;
-        let read = |name, array| Array::to_read(name, array, &place);
+        let read = |name, array| Array::heads_to_read(name, array, &place);
         let (q, k, v) = (read("q", q)?, read("k", k)?, read("v", v)?);
         Ok(Operands { q, k, v, bias, scores, place })
     }
@@ -308,8 +308,8 @@ impl<T: CpuScalar> AnyPlan for Typed<T> {
 
 /// Attention that is planned once for a pattern, executed with any operands.
 ///
-/// Matrices are row-major, with heads side by side in their columns or one above the other in their rows. `lse` has
-/// a number for every head and row, head after head, in the type of sums. Biases are a vector and the name of its
+/// Matrices are rows × heads × columns, or have the heads side by side in their columns or one above the other in their
+/// rows; rows are packed. `lse` has a number for every head and row, head after head, in the type of sums. Biases are a vector and the name of its
 /// order: `shared` by the heads, `head_major` or `nonzero_major`.
 #[pyclass(frozen, module = "gustav._gustav")]
 pub struct AttentionPlan {
@@ -370,7 +370,8 @@ impl AttentionPlan {
         place.of("the plan", self.gpu)?;
         let operands =
             Operands::new([q, k, v], ScoreOptions { scale, negative_slope }, bias, place.clone())?;
-        let (o, lse) = (Array::to_write("o", o, &place)?, Array::to_write("lse", lse, &place)?);
+        let o = Array::heads_to_write("o", o, &place)?;
+        let lse = Array::to_write("lse", lse, &place)?.flat();
         refuse_overlaps(&self.arrays, &[&o, &lse], operands.arrays())?;
         let operands = (operands, o, lse);
         place.execute_long(py, self.size, &self.plan, operands, |plan, (operands, o, lse)| {
@@ -406,18 +407,18 @@ impl AttentionPlan {
         let operands =
             Operands::new([q, k, v], ScoreOptions { scale, negative_slope }, bias, place.clone())?;
         let saved = Saved {
-            o: Array::to_read("o", o, &place)?,
-            lse: Array::vector("lse", lse, &place)?,
-            of_o: Array::to_read("the gradient of o", of_o, &place)?,
+            o: Array::heads_to_read("o", o, &place)?,
+            lse: Array::to_read("lse", lse, &place)?.flat(),
+            of_o: Array::heads_to_read("the gradient of o", of_o, &place)?,
         };
         let of_bias = of_bias.map(|(to, order)| -> PyResult<_> {
             let to = Array::to_write("the gradient of the bias", &to, &place)?;
             Ok((to, order_named(&order)?))
         });
         let results = Results {
-            of_q: Array::to_write("the gradient of q", of_q, &place)?,
-            of_k: Array::to_write("the gradient of k", of_k, &place)?,
-            of_v: Array::to_write("the gradient of v", of_v, &place)?,
+            of_q: Array::heads_to_write("the gradient of q", of_q, &place)?,
+            of_k: Array::heads_to_write("the gradient of k", of_k, &place)?,
+            of_v: Array::heads_to_write("the gradient of v", of_v, &place)?,
             of_bias: of_bias.transpose()?,
         };
         let read = operands.arrays().chain([&saved.o, &saved.lse, &saved.of_o]);

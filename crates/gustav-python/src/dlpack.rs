@@ -13,7 +13,7 @@ use crate::array::{Array, Owner};
 use crate::element::Element;
 use crate::exchange;
 use crate::place::{Place, elsewhere};
-use crate::shape::dimensions;
+use crate::shape::Dimensions;
 
 const PLAIN: &CStr = c"dltensor";
 const VERSIONED: &CStr = c"dltensor_versioned";
@@ -357,8 +357,8 @@ pub fn described(
     };
     let (bytes, shape) = (element.bytes(), list(shape, 1));
     let strides = strides.map(|strides| list(strides, bytes as isize));
-    let (dimensions, shape, strides) = dimensions(name, &shape, strides.as_deref(), bytes)?;
+    let dimensions = Dimensions::new(name, &shape, strides.as_deref(), bytes)?;
     let data = tensor.data.cast::<u8>().wrapping_add(tensor.byte_offset as usize);
     let owner = owner()?;
-    Ok(Array { name, element, gpu, data, dimensions, shape, strides, readonly, owner })
+    Ok(Array { name, element, gpu, data, dimensions, readonly, owner })
 }

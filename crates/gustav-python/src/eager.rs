@@ -13,10 +13,11 @@ use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyFloat, PyInt, PyString, PyTuple, PyType};
 
-use crate::array::{Array, MOST_DIMENSIONS};
+use crate::array::Array;
 use crate::dlpack::{self, Tensor};
 use crate::exchange::{self, Functions};
 use crate::place::Place;
+use crate::shape::MOST_DIMENSIONS;
 use crate::spmm::SpmmPlan;
 use crate::threads;
 
@@ -257,6 +258,46 @@ impl EagerSpmm {
             return record.call1((pattern, values, x, transpose)).map(Some);
         }
         product.compute(py, eager, x, self.gpu).map(Some)
+    }
+
+    /// Whether a graph convolution with these operands, where there are weights of edges, is recorded for gradients;
+    /// `None` where Python has to check the call.
+    fn is_convolution_recorded(
+        &self,
+        values: &Bound<'_, PyAny>,
+        x: &Bound<'_, PyAny>,
+        weight: &Bound<'_, PyAny>,
+        bias: &Bound<'_, PyAny>,
+    ) -> PyResult<Option<bool>> {
+        let py = values.py();
+        let eager = self.eager.get();
+        if eager.is_watched(py)? || is_true(py, &eager.is_autocast)? {
+            return Ok(None);
+        }
+        let given = [("edge_weight", values), ("x", x), ("weight", weight), ("bias", bias)];
+        let given = &given[..if bias.is_none() { 3 } else { 4 }];
+        let mut arrays = Vec::with_capacity(given.len());
+        let mut requires_grad = false;
+        for (name, operand) in given {
+            let Some(array) = eager.array(name, operand)? else { return Ok(None) };
+            arrays.push(array);
+            requires_grad = requires_grad || wants_gradient(operand)?;
+        }
+        let element = &arrays[0].element;
+        let is_float = element.value("x").is_ok_and(|dtype| !dtype.is_integer());
+        let alike = arrays.iter().all(|a| a.gpu == self.gpu && a.element == *element);
+        let shapes = arrays.iter().map(Array::shape).collect::<Vec<_>>();
+        let fit = match shapes[..] {
+            [[nnz], [inner, depth], [columns, of_weight], ref of_bias @ ..] => {
+                (*nnz, *inner, *depth) == (self.nnz, self.columns, *of_weight)
+                    && of_bias.iter().all(|of| *of == [*columns])
+            }
+            _ => false,
+        };
+        if !(is_float && alike && fit) {
+            return Ok(None);
+        }
+        Ok(Some(requires_grad && eager.records(py)?))
     }
 
     /// The same without asking who sees it: within a call that was asked about. It is not recorded.

@@ -12,7 +12,7 @@ use crate::array::Array;
 use crate::element::Element;
 use crate::error::to_python;
 use crate::place::{Place, elsewhere};
-use crate::shape::dimensions;
+use crate::shape::Dimensions;
 
 /// The array in host memory that `object` describes, if it has `__array_interface__`.
 pub fn array(name: &'static str, object: &Bound<'_, PyAny>) -> PyResult<Option<Array>> {
@@ -83,10 +83,9 @@ fn described<'py>(
     }
     let (address, readonly): (usize, bool) = field("data")?.extract()?;
     let data = address as *mut u8;
-    let (dimensions, shape, strides) =
-        dimensions(name, &shape, strides.as_deref(), element.bytes())?;
+    let dimensions = Dimensions::new(name, &shape, strides.as_deref(), element.bytes())?;
     let (gpu, owner) = (None, object.clone().unbind());
-    let array = Array { name, element, gpu, data, dimensions, shape, strides, readonly, owner };
+    let array = Array { name, element, gpu, data, dimensions, readonly, owner };
     Ok(Some((array, interface)))
 }
 

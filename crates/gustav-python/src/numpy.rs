@@ -12,7 +12,7 @@ use pyo3::types::PyType;
 
 use crate::array::Array;
 use crate::element::Element;
-use crate::shape::dimensions;
+use crate::shape::Dimensions;
 
 /// The head of `PyArrayObject`.
 #[repr(C)]
@@ -59,8 +59,8 @@ fn array_type(py: Python<'_>) -> PyResult<Option<&Bound<'_, PyType>>> {
         let read = read("an array", &known)?;
         let interface = crate::interface::array("an array", &known)?;
         let same = interface.is_some_and(|said| {
-            (said.data, said.shape, said.strides, said.readonly, &said.element)
-                == (read.data, read.shape, read.strides, read.readonly, &read.element)
+            (said.data, said.dimensions, said.readonly, &said.element)
+                == (read.data, read.dimensions, read.readonly, &read.element)
         });
         Ok::<_, PyErr>(same.then(|| class.unbind()))
     })?;
@@ -96,10 +96,10 @@ fn read(name: &'static str, object: &Bound<'_, PyAny>) -> PyResult<Array> {
         (data.cast::<u8>(), *flags, &**descr, slice(*shape), slice(*strides))
     };
     let element = element(object, descr)?;
-    let (dimensions, shape, strides) = dimensions(name, shape, Some(strides), element.bytes())?;
+    let dimensions = Dimensions::new(name, shape, Some(strides), element.bytes())?;
     let (readonly, owner) = (flags & WRITEABLE == 0, object.clone().unbind());
     let gpu = None;
-    Ok(Array { name, element, gpu, data, dimensions, shape, strides, readonly, owner })
+    Ok(Array { name, element, gpu, data, dimensions, readonly, owner })
 }
 
 fn element(object: &Bound<'_, PyAny>, descr: &Descr) -> PyResult<Element> {

@@ -3,14 +3,97 @@
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use crate::array::MOST_DIMENSIONS;
+/// Most dimensions of an array that is taken.
+pub const MOST_DIMENSIONS: usize = 2;
+
+/// Shape and strides of an array.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Dimensions {
+    /// 1 or 2.
+    pub count: usize,
+    /// 1 where there is no such dimension.
+    pub shape: [usize; MOST_DIMENSIONS],
+    /// In bytes.
+    pub strides: [isize; MOST_DIMENSIONS],
+    /// Whether this is rows × heads × columns as one matrix: with heads side by side in its columns, or one above the
+    /// other in its rows.
+    pub has_heads: bool,
+}
+
+impl Dimensions {
+    /// Those of a vector of this many neighbours.
+    pub fn of_vector(len: usize, bytes: usize) -> Self {
+        let strides = [bytes as isize; MOST_DIMENSIONS];
+        Dimensions { count: 1, shape: [len, 1], strides, has_heads: false }
+    }
+
+    /// Checks those that a library says, strides in bytes.
+    ///
+    /// # Errors
+    /// `ValueError` for negative lengths, for more bytes than can be addressed, and for another number of dimensions
+    /// than one or two; three are taken where their elements are those of a matrix.
+    pub fn new(
+        name: &str,
+        shape: &[isize],
+        strides: Option<&[isize]>,
+        bytes: usize,
+    ) -> PyResult<Self> {
+        let wrong = |why: String| PyValueError::new_err(format!("{name}: {why}"));
+        let found = shape.len();
+        let too_many = || wrong(wrong_count(found));
+        if found == 0 || found > MOST_DIMENSIONS + 1 {
+            return Err(too_many());
+        }
+        let (mut lengths, mut steps) = ([1; 3], [bytes as isize; 3]);
+        let mut packed = bytes as isize;
+        for k in (0..found).rev() {
+            let length = shape[k];
+            lengths[k] = usize::try_from(length)
+                .map_err(|_| wrong(format!("a negative length of {length} in dimension {k}")))?;
+            steps[k] = strides.map_or(packed, |s| s[k]);
+            packed = packed.saturating_mul(length.max(1));
+        }
+        if !addressable(lengths, steps, bytes.max(1)) {
+            return Err(wrong(format!(
+                "the shape {shape:?} with elements of {bytes} bytes is larger than memory can be"
+            )));
+        }
+        let ([rows, columns, _], [of_row, of_column, _]) = (lengths, steps);
+        if found <= MOST_DIMENSIONS {
+            let (shape, strides) = ([rows, columns], [of_row, of_column]);
+            return Ok(Dimensions { count: found, shape, strides, has_heads: false });
+        }
+        let (shape, strides) =
+            matrix_of_heads(lengths, steps, bytes as isize).ok_or_else(too_many)?;
+        Ok(Dimensions { count: 2, shape, strides, has_heads: true })
+    }
+}
+
+/// What is said of an array with this many dimensions.
+pub(crate) fn wrong_count(found: usize) -> String {
+    format!("expected one or two dimensions, found {found}")
+}
+
+/// Rows × heads × columns as a matrix, if it is one.
+fn matrix_of_heads(
+    [rows, heads, columns]: [usize; 3],
+    [of_row, of_head, of_column]: [isize; 3],
+    bytes: isize,
+) -> Option<([usize; 2], [isize; 2])> {
+    // The step of a dimension with one element is no element's.
+    let of_column = if columns == 1 { bytes } else { of_column };
+    let steps_over = |count: usize, step: isize| step.saturating_mul(count as isize);
+    let is_empty = rows == 0 || columns == 0;
+    if heads <= 1 || is_empty || of_head == steps_over(columns, of_column) {
+        return Some(([rows, heads.checked_mul(columns)?], [of_row, of_column]));
+    }
+    let of_row = if rows == 1 { of_head } else { of_row };
+    let is_above = of_head == steps_over(rows, of_row);
+    is_above.then_some(([heads.checked_mul(rows)?, columns], [of_row, of_column]))
+}
 
 /// Whether the bytes of an array, and those from its first to its last element, can be counted.
-fn addressable(
-    lengths: [usize; MOST_DIMENSIONS],
-    steps: [isize; MOST_DIMENSIONS],
-    bytes: usize,
-) -> bool {
+fn addressable(lengths: [usize; 3], steps: [isize; 3], bytes: usize) -> bool {
     if lengths.contains(&0) {
         return true;
     }
@@ -20,32 +103,4 @@ fn addressable(
         size.checked_add(step.unsigned_abs().checked_mul(length - 1)?)
     });
     packed.is_some_and(|size| size <= most) && spanned.is_some_and(|size| size <= most)
-}
-
-/// Checks the number of dimensions and brings shape and strides into the form of an [`Array`](crate::array::Array).
-pub(crate) fn dimensions(
-    name: &str,
-    shape: &[isize],
-    strides: Option<&[isize]>,
-    bytes: usize,
-) -> PyResult<(usize, [usize; MOST_DIMENSIONS], [isize; MOST_DIMENSIONS])> {
-    let wrong = |why: String| PyValueError::new_err(format!("{name}: {why}"));
-    if shape.is_empty() || shape.len() > MOST_DIMENSIONS {
-        return Err(wrong(format!("expected one or two dimensions, found {}", shape.len())));
-    }
-    let (mut lengths, mut steps) = ([1; MOST_DIMENSIONS], [bytes as isize; MOST_DIMENSIONS]);
-    let mut packed = bytes as isize;
-    for k in (0..shape.len()).rev() {
-        let length = shape[k];
-        lengths[k] = usize::try_from(length)
-            .map_err(|_| wrong(format!("a negative length of {length} in dimension {k}")))?;
-        steps[k] = strides.map_or(packed, |s| s[k]);
-        packed = packed.saturating_mul(length.max(1));
-    }
-    if !addressable(lengths, steps, bytes.max(1)) {
-        return Err(wrong(format!(
-            "the shape {shape:?} with elements of {bytes} bytes is larger than memory can be"
-        )));
-    }
-    Ok((shape.len(), lengths, steps))
 }

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from .. import _families, _gustav
 from ._calls import calls
-from ._layouts import exported, flat, new_rows, of_nonzeros, rows, for_module
+from ._layouts import exported, for_module, of_nonzeros, rows
 from ._pattern import Pattern, kept, of_handle
 
 SCHEMAS = (
@@ -83,11 +83,12 @@ def _of_softmax_gradient(handle: int, weights: Tensor, g: Tensor, h: Tensor) -> 
 
 def _plan(pattern: Pattern, q: Tensor, v: Tensor) -> Any:
     heads = q.shape[1] if q.ndim == 3 else 1
-    widths, name = (q.shape[-1], v.shape[-1]), _families.dtype_name(q.dtype)
-    return pattern.keep(
-        ("attention", heads, *widths, name, pattern.threads()),
-        lambda: _gustav.AttentionPlan(pattern._native, heads, *widths, name, pattern.place()),
-    )
+    widths, dtype = (q.shape[-1], v.shape[-1]), q.dtype
+
+    def make() -> Any:
+        return _gustav.AttentionPlan(pattern._native, heads, *widths, _families.dtype_name(dtype), pattern.place())
+
+    return pattern.plan(("attention", heads, widths, dtype, pattern.threads()), make)
 
 
 def _attention(
@@ -114,7 +115,7 @@ def product_of(
 ) -> tuple[Tensor, Tensor]:
     """O and the logarithms, without gradients."""
     o, lse = _results(q, v)
-    matrices = rows(q), rows(k), rows(v), new_rows(o), for_module(flat(lse))
+    matrices = rows(q), rows(k), rows(v), for_module(o), for_module(lse)
     _plan(pattern, q, v).execute_into(*matrices, scale, negative_slope, of_nonzeros(bias), pattern.place())
     return o, lse
 
@@ -200,14 +201,15 @@ def gradients_of(
     scale: float | None,
     negative_slope: float | None,
 ) -> None:
-    """Writes the gradients of q, k and v to `results`, given o, the logarithms and the gradient of o."""
+    """Writes the gradients of q, k and v to `results`, new tensors of packed rows, given o, the logarithms and the
+    gradient of o."""
     q, _, v = inputs
     o, lse, g = saved
     _plan(pattern, q, v).gradients_into(
-        *(rows(t) for t in (*inputs, o)),
-        exported(flat(lse)),
+        *map(rows, (*inputs, o)),
+        exported(lse),
         rows(g),
-        *(new_rows(t) for t in results),
+        *map(for_module, results),
         scale,
         negative_slope,
         of_nonzeros(bias),

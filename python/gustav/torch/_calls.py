@@ -10,18 +10,31 @@ another function of autograd, which has.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
+from torch import Tensor
 
 from . import _transforms
 from ._eager import applied, is_recorded
 
+if TYPE_CHECKING:
+    from ._pattern import Pattern
+
 #: The operators by name, filled by :func:`add`.
 calls: Any = SimpleNamespace()
 
+#: The same for calls that are known to be eager, on plain tensors, and recorded for gradients.
+recorded: Any = SimpleNamespace()
+
 _is_compiling = torch.compiler.is_compiling
+# The name is PyTorch's own.
+_is_any_autocast_enabled: Callable[[], bool] = getattr(torch._C, "_is_any_autocast_enabled", lambda: True)
+_NOTHING = nullcontext()
+# A compiler of backward passes follows them.
+_is_compiled = torch.compiler.is_dynamo_compiling
 
 _STRAIGHT, _WITH_GRADIENTS, _TRANSFORMED, _BY_DISPATCHER = range(4)
 
@@ -84,3 +97,28 @@ def add(
     apply = applied(Direct)
     transformed = _transforms.with_rules(call, context, backward, is_constant)
     setattr(calls, name, call)
+    setattr(recorded, name, apply)
+
+
+def product(
+    pattern: Pattern | None, handle: int, rows: int, values: Tensor | None, x: Tensor, transpose: bool
+) -> Tensor:
+    """``calls.spmm`` within a backward pass: in one call of the module, where the pattern is known and nothing records
+    or sees it."""
+    if pattern is not None and pattern._eager is not None and not _is_compiled():
+        found: Tensor | None = pattern._eager.product(values, x, transpose, pattern, None)
+        if found is not None:
+            return found
+    y: Tensor = calls.spmm(handle, rows, values, x, transpose)
+    return y
+
+
+def in_own_type(x: Tensor) -> AbstractContextManager[Any]:
+    """Whatever autocast is when a kernel runs: its operands were cast before it."""
+    return torch.autocast(x.device.type, enabled=False) if is_autocast_on(x) else _NOTHING
+
+
+def is_autocast_on(t: Tensor) -> bool:
+    """Whether autocast is on for the device of a tensor."""
+    # Mostly it is on for none, which an eager call finds in a sixth of the time.
+    return (_is_compiling() or _is_any_autocast_enabled()) and torch.is_autocast_enabled(t.device.type)

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import torch
 from torch import Tensor
 
 from . import _spgemm, _transforms
+from ._calls import is_autocast_on
 from ._layouts import expect_tensor
 from ._operators import calls, record_spmm
 from ._pattern import Pattern
 
 _REDUCTIONS = ("sum", "mean", "max", "min")
 _is_compiling = torch.compiler.is_compiling
-# The name is PyTorch's own.
-_is_any_autocast_enabled: Callable[[], bool] = getattr(torch._C, "_is_any_autocast_enabled", lambda: True)
 
 
 def spmm(
@@ -75,7 +72,7 @@ def spmm(
     _expect_on(pattern, "x", x)
     if values is not None:
         expect_tensor("values", values)
-        if values.dtype != x.dtype or values.device != x.device or _is_cast_on(x):
+        if values.dtype != x.dtype or values.device != x.device or is_autocast_on(x):
             values, x = _one_type(("values", "x"), values, x)
         _expect("values", values, pattern.nnz, -1)
     else:
@@ -149,7 +146,7 @@ def sddmm(pattern: Pattern, q: Tensor, k: Tensor) -> Tensor:
     """
     _expect_on(pattern, "q", q)
     expect_tensor("k", k)
-    if q.dtype != k.dtype or q.device != k.device or _is_cast_on(q):
+    if q.dtype != k.dtype or q.device != k.device or is_autocast_on(q):
         q, k = _one_type(("q", "k"), q, k)
     _expect("q", q, pattern.shape[0], -2)
     _expect("k", k, pattern.shape[1], -2)
@@ -220,16 +217,10 @@ def number(name: str, value: float | None) -> float | None:
 
 def _cast(*tensors: Tensor) -> tuple[Tensor, ...]:
     """Floating-point tensors in the type of autocast, where it is on; float64 stays, as in PyTorch's products."""
-    if _is_cast_on(tensors[0]):
+    if is_autocast_on(tensors[0]):
         dtype = torch.get_autocast_dtype(tensors[0].device.type)
         return tuple(t.to(dtype) if _is_cast(t) else t for t in tensors)
     return tensors
-
-
-def _is_cast_on(t: Tensor) -> bool:
-    """Whether autocast is on for the device of a tensor."""
-    # Mostly it is on for none, which an eager call finds in a sixth of the time.
-    return (_is_compiling() or _is_any_autocast_enabled()) and torch.is_autocast_enabled(t.device.type)
 
 
 def _is_cast(t: Tensor) -> bool:

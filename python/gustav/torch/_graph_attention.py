@@ -12,14 +12,13 @@ of these kernels, so that calls are few.
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from ._attention_operators import gradients_of, product_of, second_gradients, type_of_sums
-from ._calls import calls
+from ._calls import calls, in_own_type
 from ._pattern import Pattern, kept, of_handle
 
 SCHEMAS = (
@@ -35,12 +34,6 @@ def _width(x: Tensor) -> int:
     return max(2, 16 // x.element_size())
 
 
-def _in_own_type(x: Tensor) -> AbstractContextManager[Any]:
-    """Whatever autocast is when a kernel runs: its operands were cast before it."""
-    device = x.device.type
-    return torch.autocast(device, enabled=False) if torch.is_autocast_enabled(device) else nullcontext()
-
-
 def operands(of_sources: Tensor, of_targets: Tensor, att_src: Tensor, att_dst: Tensor) -> tuple[Tensor, Tensor]:
     """Q and K by functions that have gradients of any order; features rows × heads × features, vectors heads × features."""
     width = _width(of_sources)
@@ -54,38 +47,39 @@ def operands(of_sources: Tensor, of_targets: Tensor, att_src: Tensor, att_dst: T
     return side(of_targets, att_dst, 0), side(of_sources, att_src, 1)
 
 
-# x and o rows × heads × features, the vectors heads × features, Q and K heads × rows × (2 · width).
+# x and o rows × heads × features, the vectors heads × features or 1 × heads × features, Q and K heads × rows ×
+# (2 · width).
 
 
 def _sides(qk: Tensor) -> tuple[Tensor, Tensor]:
     """Q and K, rows × heads × width."""
-    width = qk.shape[2] // 2
-    return qk[:, :, :width].transpose(0, 1), qk[:, :, width:].transpose(0, 1)
+    q, k = qk.transpose(0, 1).chunk(2, 2)
+    return q, k
 
 
-def _ones(pattern: Pattern, x: Tensor) -> Tensor:
-    """What is added to Q and K of a head."""
+def _constants(pattern: Pattern, x: Tensor) -> tuple[Tensor, Tensor]:
+    """What is added to Q and K of a head, and zeros like the vectors."""
     width = _width(x)
 
-    def make() -> Tensor:
+    def make() -> tuple[Tensor, Tensor]:
         places = [column in (1, width) for column in range(2 * width)]
-        return torch.tensor(places, dtype=x.dtype, device=x.device)
+        return torch.tensor(places, dtype=x.dtype, device=x.device), x.new_zeros(x.shape[1:])
 
-    ones: Tensor = pattern.keep(("ones of pairs", x.dtype), make)
-    return ones
+    constants: tuple[Tensor, Tensor] = pattern.keep(("graph attention", x.dtype, x.shape[1:]), make)
+    return constants
 
 
 def _graph_attention(
     handle: int, nnz: int, x: Tensor, att_src: Tensor, att_dst: Tensor, negative_slope: float
 ) -> tuple[Tensor, Tensor, Tensor]:
-    _, heads, features = x.shape
-    width = _width(x)
-    pattern, maps = of_handle(handle), x.new_zeros((heads, features, 2 * width))
-    maps[:, :, 0] = att_dst
-    maps[:, :, width + 1] = att_src
-    with _in_own_type(x):
-        qk = torch.baddbmm(_ones(pattern, x), x.transpose(0, 1), maps)
-    o, lse = product_of(pattern, *_sides(qk), x, None, 1.0, negative_slope)
+    pattern, width = of_handle(handle), _width(x)
+    ones, zeros = _constants(pattern, x)
+    columns = [zeros] * (2 * width)
+    columns[0], columns[width + 1] = att_dst.view(x.shape[1:]), att_src.view(x.shape[1:])
+    with in_own_type(x):
+        qk = torch.baddbmm(ones, x.transpose(0, 1), torch.stack(columns, 2))
+    q, k = _sides(qk)
+    o, lse = product_of(pattern, q, k, x, None, 1.0, negative_slope)
     return o, lse, qk
 
 
@@ -126,17 +120,27 @@ def _gradients(
     g: Tensor,
 ) -> tuple[Tensor, Tensor, Tensor]:
     rows, heads, features = x.shape
-    of_x, (q, k) = x.new_empty(x.shape), _sides(qk)
-    of_q, of_k = x.new_empty((2, heads, rows, _width(x))).transpose(1, 2).unbind()
-    gradients_of(of_handle(handle), (q, k, x), None, (o, lse, g), (of_q, of_k, of_x), None, 1.0, negative_slope)
-    # Those of t and of s, side × heads × rows.
-    of_numbers = torch.stack((of_q[:, :, 0].T, of_k[:, :, 1].T))
-    with _in_own_type(x):
-        of_x.transpose(0, 1).baddbmm_(of_numbers.permute(1, 2, 0), torch.stack((att_dst, att_src), 1))
+    width = _width(x)
+    of_x, of_qk = x.new_empty(x.shape), x.new_empty((2, heads, rows, width))
+    (q, k), of_q_and_k = _sides(qk), of_qk.transpose(1, 2).unbind()
+    gradients_of(
+        of_handle(handle), (q, k, x), None, (o, lse, g), (*of_q_and_k, of_x), None, 1.0, negative_slope
+    )
+    # Those of t and of s, side × heads × rows: columns 0 of Q and 1 of K.
+    strides = (heads * rows * width + 1, rows * width, width)
+    of_numbers = of_qk.as_strided((2, heads, rows), strides).contiguous()
+    with in_own_type(x):
+        vectors = torch.stack((att_dst, att_src), -2).view(heads, 2, features)
+        of_x.transpose(0, 1).baddbmm_(of_numbers.permute(1, 2, 0), vectors)
         # Of all pairs of heads, of which those of one head are taken: a sum over all rows is fast as one product.
         of_pairs = of_numbers.view(2 * heads, rows) @ x.flatten(1)
-    of_dst, of_src = of_pairs.view(2, heads, heads, features).diagonal(0, 1, 2)
-    return of_x, of_src.T.contiguous(), of_dst.T.contiguous()
+    of_dst, of_src = of_pairs.view(2, heads, heads, features).diagonal(0, 1, 2).unbind()
+    return of_x, _like(att_src, of_src.T), _like(att_dst, of_dst.T)
+
+
+def _like(att: Tensor, of_att: Tensor) -> Tensor:
+    """A gradient in the shape of its vectors, heads × features or 1 × heads × features."""
+    return of_att.contiguous().view(att.shape)
 
 
 def _gradients_fake(
@@ -158,8 +162,10 @@ def _gradients_backward(ctx: Any, *h: Tensor) -> Any:
     of the layer are w + u·att_dst + v·att_src, Σ v·x and Σ u·x.
     """
     x, att_src, att_dst, g = ctx.saved_tensors
-    h_x, h_src, h_dst = h
-    with _in_own_type(x):
+    of_vectors = att_src.shape, att_dst.shape
+    att_src, att_dst = att_src.view(x.shape[1:]), att_dst.view(x.shape[1:])
+    h_x, h_src, h_dst = h[0], h[1].reshape(x.shape[1:]), h[2].reshape(x.shape[1:])
+    with in_own_type(x):
         q, k = operands(x, x, att_src, att_dst)
     pattern, scores = (ctx.handle, ctx.nnz), (1.0, ctx.negative_slope)
     o, lse = calls.attention(*pattern, q, k, x, None, *scores)
@@ -174,6 +180,7 @@ def _gradients_backward(ctx: Any, *h: Tensor) -> Any:
     of_t, of_s = of_q[:, :, :1], of_k[:, :, 1:2]
     of_x = of_w + of_t * att_dst + of_s * att_src + u * h_dst + v * h_src
     of_src, of_dst = (of_s * x + v * h_x).sum(0), (of_t * x + u * h_x).sum(0)
+    of_src, of_dst = of_src.view(of_vectors[0]), of_dst.view(of_vectors[1])
     return None, None, of_x, of_src, of_dst, None, None, None, None, of_g
 
 

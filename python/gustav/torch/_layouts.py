@@ -40,24 +40,28 @@ def _has_layout(t: Tensor) -> bool:
 
 
 def rows(t: Tensor) -> Any:
-    """Rows × columns, or rows × heads × columns, as a row-major matrix of all heads."""
-    if not t.is_contiguous():
+    """Rows × columns, or rows × heads × columns, as the module takes them: in place where rows are packed and heads are
+    side by side or one above the other, else a copy."""
+    if not t.is_contiguous() and not _has_packed_rows(t):
         _device.expect_storage(t)
-    return new_rows(t)
+        t = t.contiguous()
+    return for_module(t)
 
 
-def new_rows(t: Tensor) -> Any:
-    """The same of a tensor that was just made, whose storage nobody can have shrunk."""
-    if t.ndim == 3:
-        _, of_head, of_column = t.stride()
-        # Mostly heads are side by side, where a row is one of the matrix.
-        t = t.flatten(1) if of_column == 1 and of_head == t.shape[2] else as_one(t.transpose(0, 1))
-    return for_module(row_major(t))
+def _has_packed_rows(t: Tensor) -> bool:
+    if t.ndim == 2:
+        (_, columns), (of_row, of_column) = t.shape, t.stride()
+        return of_column == 1 and of_row >= columns
+    (rows, heads, columns), (of_row, of_head, of_column) = t.shape, t.stride()
+    if of_column != 1:
+        return False
+    beside = of_head == columns and of_row >= heads * columns
+    return beside or (of_head == rows * of_row and of_row >= columns)
 
 
-def row_major(t: Tensor) -> Tensor:
+def _row_major(t: Tensor) -> Tensor:
     """A matrix whose rows are packed, copied where they are not."""
-    return t if t.stride(1) == 1 and t.stride(0) >= t.shape[1] else t.contiguous()
+    return t if _has_packed_rows(t) else t.contiguous()
 
 
 def of_nonzeros(bias: Tensor | None) -> tuple[Any, str] | None:
@@ -88,4 +92,4 @@ def as_one(t: Tensor, batches: tuple[int, ...] = ()) -> Tensor:
     beside = t.stride(0) == t.shape[2] * t.stride(2)
     one = t.transpose(0, 1).flatten(1) if beside else t.flatten(0, 1)
     # On a GPU batches are of row-major matrices.
-    return row_major(one) if t.is_cuda else one
+    return _row_major(one) if t.is_cuda else one

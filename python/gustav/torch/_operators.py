@@ -12,15 +12,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from . import _attention_operators, _calls, _graph_attention, _spgemm
-from ._calls import calls
+from . import _attention_operators, _calls, _graph_attention, _graph_convolution, _spgemm
+from ._calls import calls, product
 from ._eager import applied
 from ._pattern import Pattern, kept, of_handle
 
 __all__ = ["calls", "record_spmm"]
-
-# A compiler of backward passes follows them.
-_is_compiled = torch.compiler.is_dynamo_compiling
 
 _library: Any = torch.library.Library("gustav", "DEF")  # type: ignore[no-untyped-call]
 _library.define(
@@ -35,7 +32,7 @@ _library.define(
     "spmm_extremum(SymInt handle, SymInt rows, SymInt nnz, Tensor? values, Tensor x, bool transpose, "
     "str reduce) -> (Tensor, Tensor)"
 )
-for _schema in (*_attention_operators.SCHEMAS, *_graph_attention.SCHEMAS):
+for _schema in (*_attention_operators.SCHEMAS, *_graph_attention.SCHEMAS, *_graph_convolution.SCHEMAS):
     _library.define(_schema)
 _library.define("inner_indices(SymInt handle, SymInt nnz, Tensor like, bool transpose) -> Tensor")
 _library.define("inverse_lengths(SymInt handle, SymInt rows, Tensor like, bool transpose) -> Tensor")
@@ -53,8 +50,9 @@ def _batches(*operands: tuple[Tensor | None, int]) -> tuple[int, ...]:
 
 
 def _spmm(handle: int, rows: int, values: Tensor | None, x: Tensor, transpose: bool) -> Tensor:
-    has_batch = x.ndim > 2 or (values is not None and values.ndim > 1)
-    return of_handle(handle).spmm(values, x, transpose, _batches((values, 1), (x, 2)) if has_batch else ())
+    if x.ndim == 2 and (values is None or values.ndim == 1):
+        return of_handle(handle).product(values, x, transpose)
+    return of_handle(handle).spmm(values, x, transpose, _batches((values, 1), (x, 2)))
 
 
 def _spmm_fake(handle: int, rows: int, values: Tensor | None, x: Tensor, transpose: bool) -> Tensor:
@@ -107,10 +105,9 @@ class RecordedSpmm(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, pattern: Pattern, values: Tensor, x: Tensor, transpose: bool) -> Tensor:
-        y = pattern._eager.compute(values, x, transpose)
         ctx.pattern, ctx.transpose = pattern, transpose
         save_operands(ctx, values, x, ctx.needs_input_grad[1:3])
-        return pattern.spmm(values, x, transpose, ()) if y is None else y
+        return pattern.product(values, x, transpose)
 
     @staticmethod
     def backward(ctx: Any, g: Tensor) -> Any:
@@ -121,10 +118,8 @@ class RecordedSpmm(torch.autograd.Function):
         if needs_values:
             of_values = calls.sddmm(pattern._handle, pattern.nnz, *((x, g) if transpose else (g, x)))
         if needs_x:
-            if not _is_compiled():
-                of_x = pattern._eager.product(values, g, not transpose, pattern, None)
-            if of_x is None:
-                of_x = calls.spmm(pattern._handle, pattern.shape[0 if transpose else 1], values, g, not transpose)
+            rows = pattern.shape[0 if transpose else 1]
+            of_x = product(pattern, pattern._handle, rows, values, g, not transpose)
         return None, of_values, of_x, None
 
 
@@ -319,6 +314,7 @@ for _name, _kernel, _fake, _context, _backward in (
     ),
     *_attention_operators.OPERATORS,
     *_graph_attention.OPERATORS,
+    *_graph_convolution.OPERATORS,
 ):
     for _key in ("CPU", "CUDA"):
         _library.impl(_name, _kernel, _key)

@@ -328,6 +328,11 @@ class Pattern:
             self._plans[key] = kept
         return kept
 
+    def plan(self, key: Any, make: Callable[[], Any]) -> Any:
+        """The plan that is kept under `key`, made if it is not. A graph that is captured keeps what it executes."""
+        plan = self._plans.get(key)
+        return self.keep(key, make) if plan is None else plan
+
     def threads(self) -> int:
         """The number of threads that plans on the CPU are made for."""
         return _gustav.get_num_threads() if self._gpu is None else 0
@@ -395,6 +400,16 @@ class Pattern:
         indices: Tensor = self.keep(("inner indices", transpose), make)
         return indices
 
+    def product(self, values: Tensor | None, x: Tensor, transpose: bool) -> Tensor:
+        """op(A) @ x of one matrix, without gradients: in one call of the module where it has the plan."""
+        if self._eager is not None:
+            if values is None:
+                values = self.ones(x.dtype)
+            y: Tensor | None = self._eager.compute(values, x, transpose)
+            if y is not None:
+                return y
+        return self.spmm(values, x, transpose, ())
+
     def spmm(
         self, values: Tensor | None, x: Tensor, transpose: bool, batches: tuple[int, ...]
     ) -> Tensor:
@@ -419,24 +434,21 @@ class Pattern:
         if 0 in batches:
             return out
         depth, dtype = q.shape[-1], q.dtype
-        key = ("sddmm", depth, dtype, batches, self.threads())
-        plan = self._plans.get(key)
-        if plan is None:
-            name, place = _families.dtype_name(dtype), self.place()
-            plan = self.keep(
-                key, lambda: _gustav.SddmmPlan(self._native, depth, name, 1000, place, *batches)
-            )
+
+        def make() -> _gustav.SddmmPlan:
+            return _gustav.SddmmPlan(self._native, depth, _families.dtype_name(dtype), 1000, self.place(), *batches)
+
+        plan = self.plan(("sddmm", depth, dtype, batches, self.threads()), make)
         if batches:
             q, k = as_one(q, batches), as_one(k, batches)
         plan.execute_into(exported(q), exported(k), for_module(flat(out)), None, None, self.place())
         return out
 
     def _softmax_plan(self, heads: int, dtype: torch.dtype) -> Any:
-        name = _families.dtype_name(dtype)
-        return self.keep(
-            ("softmax", heads, dtype, self.threads()),
-            lambda: _gustav.SoftmaxPlan(self._native, heads, name, self.place()),
-        )
+        def make() -> _gustav.SoftmaxPlan:
+            return _gustav.SoftmaxPlan(self._native, heads, _families.dtype_name(dtype), self.place())
+
+        return self.plan(("softmax", heads, dtype, self.threads()), make)
 
     def softmax(self, scores: Tensor) -> Tensor:
         """The softmax of scores, nnz or heads × nnz, over every row, without gradients."""

@@ -1,4 +1,5 @@
-"""Message passing by the signature of PyTorch Geometric's ``torch_geometric.utils.spmm``, and graph attention.
+"""Message passing by the signature of PyTorch Geometric's ``torch_geometric.utils.spmm``, and two layers: graph
+convolution and graph attention.
 
 >>> import torch
 >>> from gustav.torch.pyg import spmm
@@ -19,6 +20,7 @@ from ._attention import WIDEST, attention
 from ._functions import _expect, _expect_on, _one_type, number
 from ._functions import spmm as _spmm
 from ._graph_attention import operands
+from ._graph_convolution import is_product_first, of_plain
 from ._layouts import expect_tensor
 from ._operators import calls
 from ._pattern import Pattern
@@ -91,6 +93,88 @@ def spmm(
     """
     reduce = "sum" if reduce == "add" else reduce
     expect_tensor("other", other)
+    pattern, values = _matrix(src, other, edge_weight, size)
+    return _spmm(pattern, values, other, reduce=reduce)
+
+
+def graph_convolution(
+    src: Tensor | Pattern,
+    x: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    *,
+    edge_weight: Tensor | None = None,
+    size: tuple[int, int] | None = None,
+) -> Tensor:
+    """The layer of a graph convolutional network (Kipf and Welling, 2017), with gradients.
+
+    It is ``spmm(src, linear(x, weight)) + bias``, which ``torch_geometric.nn.GCNConv(normalize=False)`` computes; the
+    normalised weights of edges are for the caller to make, once.
+
+    Parameters
+    ----------
+    src, edge_weight, size
+        As in :func:`spmm`.
+    x : tensor, sources × features, or batch × sources × features
+        Features of the nodes.
+    weight : tensor, out × features
+        Of the linear map, as ``torch.nn.Linear`` has it.
+    bias : tensor, out, optional
+        Added to the features of each node.
+
+    Returns
+    -------
+    tensor, targets × out, or batch × targets × out
+
+    Notes
+    -----
+    Without a batch this is one step of autograd, which saves no features but `x` unless gradients need them. The sum
+    over neighbours comes before the linear map where it then has fewer columns, or no gradient: sums are rounded in
+    another order.
+
+    Examples
+    --------
+    >>> import torch
+    >>> from gustav.torch.pyg import graph_convolution
+    >>> edge_index = torch.tensor([[1, 2, 0], [0, 0, 2]])
+    >>> layer = torch.nn.Linear(4, 2)
+    >>> graph_convolution(edge_index, torch.ones(3, 4), layer.weight, layer.bias).shape
+    torch.Size([3, 2])
+    """
+    found = of_plain(src, edge_weight, x, weight, bias)
+    if found is not None:
+        return found
+    expect_tensor("x", x)
+    expect_tensor("weight", weight)
+    if x.ndim not in (2, 3):
+        raise ValueError(f"x: expected nodes x features, or a batch of them, found the shape {tuple(x.shape)}")
+    pattern, values = _matrix(src, x, edge_weight, size)
+    _expect_on(pattern, "x", x)
+    given = {"x": x, "weight": weight}
+    given |= {name: t for name, t in (("edge_weight", values), ("bias", bias)) if t is not None}
+    given = dict(zip(given, _one_type(tuple(given), *given.values()), strict=True))
+    x, weight, values, bias = given["x"], given["weight"], given.get("edge_weight"), given.get("bias")
+    if not x.is_floating_point():
+        raise TypeError(f"x: {x.dtype} is not taken; floating-point types are")
+    _expect("x", x, pattern.shape[1], -2)
+    if weight.shape[1:] != x.shape[-1:]:
+        raise ValueError(f"weight: expected out x {x.shape[-1]}, found the shape {tuple(weight.shape)}")
+    if bias is not None and bias.shape != weight.shape[:1]:
+        raise ValueError(f"bias: expected {weight.shape[0]} elements, found the shape {tuple(bias.shape)}")
+    if values is not None:
+        _expect("edge_weight", values, pattern.nnz, -1)
+    if x.ndim == 3 or (values is not None and values.ndim == 2):
+        features = _spmm(pattern, values, torch.nn.functional.linear(x, weight))
+        return features if bias is None else features + bias
+    order = is_product_first(x, weight)
+    y: Tensor = calls.graph_convolution(pattern._handle, pattern.shape[0], values, x, weight, bias, order)[0]
+    return y
+
+
+def _matrix(
+    src: Tensor | Pattern, other: Tensor, edge_weight: Tensor | None, size: tuple[int, int] | None
+) -> tuple[Pattern, Tensor | None]:
+    """The pattern and the values that `src` and the weights stand for."""
     if not isinstance(src, Pattern):
         expect_tensor("src", src)
     if isinstance(src, Pattern):
@@ -111,7 +195,7 @@ def spmm(
         pattern, values = _pattern(src, None), src.values()
     if values is not None and pattern.permutation is not None:
         values = values[pattern.kept_permutation()]
-    return _spmm(pattern, values, other, reduce=reduce)
+    return pattern, values
 
 
 def graph_attention(
@@ -196,7 +280,8 @@ def graph_attention(
     for name, t in (("att_src", att_src), ("att_dst", att_dst)):
         if t.shape not in ((heads, features), (1, heads, features)):
             raise ValueError(f"{name}: expected {heads} x {features}, found the shape {tuple(t.shape)}")
-    att_src, att_dst = att_src.view(heads, features), att_dst.view(heads, features)
+    if att_src.ndim != att_dst.ndim:
+        att_src, att_dst = att_src.view(heads, features), att_dst.view(heads, features)
     if 0 in (heads, features):
         return (of_sources if of_targets is None else of_targets).clone()
     if of_targets is None and features <= WIDEST:
@@ -204,6 +289,7 @@ def graph_attention(
             pattern._handle, pattern.nnz, of_sources, att_src, att_dst, 1.0 if slope is None else slope
         )[0]
         return o
+    att_src, att_dst = att_src.view(heads, features), att_dst.view(heads, features)
     q, k = operands(of_sources, of_sources if of_targets is None else of_targets, att_src, att_dst)
     return attention(pattern, q, k, of_sources, scale=1.0, negative_slope=slope)
 
