@@ -306,3 +306,61 @@ def test_plans_of_the_module_refuse_what_does_not_fit():
         plan.gradients_into(q, k, k, o, lse, q, np.zeros((7, 3)), to, to, None, None)
     with pytest.raises(NotImplementedError, match="256 columns"):
         _gustav.AttentionPlan(pattern._native, 1, 257, 3, "float64")
+
+
+def laid_out(t):
+    """Rows × heads × columns with the strides of several layouts, by their names."""
+    rows, heads, columns = t.shape
+
+    def block(shape, place, back):
+        whole = torch.zeros(shape, dtype=t.dtype)
+        part = whole[place]
+        part.copy_(t.permute(back) if back else t)
+        return part.permute(back) if back else part
+
+    yield "beside", t.contiguous()
+    yield "above", t.transpose(0, 1).contiguous().transpose(0, 1)
+    yield "columns first", t.permute(2, 1, 0).contiguous().permute(2, 1, 0)
+    yield "half of the columns", block((rows, heads, 2 * columns), (..., slice(columns)), None)
+    yield "half of the heads", block((rows, 2 * heads, columns), (slice(None), slice(heads)), None)
+    yield "every other head", block((rows, 2 * heads, columns), (slice(None), slice(None, None, 2)), None)
+    yield "every other row", block((2 * rows, heads, columns), (slice(None, None, 2),), None)
+    yield "above, half of the columns", block((heads, rows, 2 * columns), (..., slice(columns)), (1, 0, 2))
+    yield "above, half of the rows", block((heads, 2 * rows, columns), (slice(None), slice(rows)), (1, 0, 2))
+    for dimension, length in enumerate(t.shape):
+        if length == 1:
+            strides = list(t.contiguous().stride())
+            strides[dimension] = 977
+            yield f"any step in dimension {dimension}", t.contiguous().as_strided(t.shape, strides)
+
+
+@pytest.mark.parametrize("heads", [1, 3])
+@pytest.mark.parametrize("columns", [1, 4])
+@pytest.mark.parametrize("rows", [1, 6])
+def test_heads_are_read_in_any_layout(rows, heads, columns):
+    full = torch.ones(rows, rows, dtype=F64)
+    full[rows // 2 :, 0] = 0.0 if rows > 1 else 1.0
+    pattern = gt.Pattern.from_sparse(full.to_sparse_csr())
+    given = [random(rows, heads, columns).detach() * k for k in (1.0, 0.5, 2.0, 1.5)]
+
+    def step(q, k, v, g):
+        inputs = [t.detach().requires_grad_() for t in (q, k, v)]
+        o = gt.attention(pattern, *inputs)
+        return o.detach(), *torch.autograd.grad(o, inputs, g)
+
+    expected = step(*given)
+    for place in range(4):
+        for name, t in laid_out(given[place]):
+            assert torch.equal(t, given[place]), name
+            for one, two in zip(step(*given[:place], t, *given[place + 1 :]), expected, strict=True):
+                torch.testing.assert_close(one, two, msg=lambda m, name=name: f"{name}: {m}")
+
+
+def test_what_is_saved_may_come_back_in_another_layout():
+    pattern = gt.Pattern.from_sparse(torch.ones(5, 5, dtype=F64).to_sparse_csr())
+    inputs = [random(5, 3, 2) for _ in range(3)]
+    expected = torch.autograd.grad(gt.attention(pattern, *inputs).square().sum(), inputs)
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t.mT.contiguous().mT):
+        found = torch.autograd.grad(gt.attention(pattern, *inputs).square().sum(), inputs)
+    for one, two in zip(found, expected, strict=True):
+        torch.testing.assert_close(one, two)

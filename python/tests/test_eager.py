@@ -12,7 +12,7 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 
 import gustav.torch as gt
-from gustav.torch import _eager
+from gustav.torch import _calls, _eager, _graph_convolution, pyg
 
 pytestmark = pytest.mark.skipif(_eager.eager is None, reason="this version of PyTorch cannot be asked by the module")
 
@@ -51,6 +51,57 @@ def test_products_are_those_of_python(dtype, transpose, layout):
     assert y.dtype == dtype and y.device == x.device and y.is_contiguous()
     torch.testing.assert_close(y, expected, rtol=0, atol=0)
     torch.testing.assert_close(gt.spmm(P, values, x, transpose=transpose), expected, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("widths", [(7, 4), (4, 7)])
+@pytest.mark.parametrize("has_bias", [False, True])
+def test_convolutions_are_those_of_the_operator(widths, has_bias, monkeypatch):
+    features, out = widths
+    operands = [V, random(COLUMNS, features), random(out, features), random(out) if has_bias else None]
+    operands = [t if t is None else t.detach().to(V.device) for t in operands]
+    ways = []
+    for way in ("graph_convolution", "_graph_convolution"):
+        of = _calls.recorded if way == "graph_convolution" else _graph_convolution
+        real = getattr(of, way)
+        monkeypatch.setattr(of, way, lambda *a, real=real, way=way: (ways.append(way), real(*a))[1])
+    product_first = features < out
+    expected = torch.ops.gustav.graph_convolution(P._handle, ROWS, *operands, product_first)[0]
+    values, *layer = operands
+    y = pyg.graph_convolution(P, *layer, edge_weight=values)
+    torch.testing.assert_close(y, expected, rtol=0, atol=0)
+    assert ways == ["_graph_convolution"]
+    inputs = [t.requires_grad_() for t in operands if t is not None]
+    saved = []
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: (saved.append(tuple(t.shape)), t)[1], lambda t: t):
+        y = pyg.graph_convolution(P, *layer, edge_weight=values)
+        of_eager, saved = saved, []
+        expected = torch.ops.gustav.graph_convolution(P._handle, ROWS, *operands, product_first)[0]
+    assert ways[1:] == ["graph_convolution"] and of_eager == saved
+    for one, two in zip(*(torch.autograd.grad(t.square().sum(), inputs) for t in (y, expected)), strict=True):
+        torch.testing.assert_close(one, two)
+
+
+def test_convolutions_that_are_left_to_python():
+    values, x, weight, bias = V, random(COLUMNS, 3).detach(), random(2, 3).detach(), random(2).detach()
+    x, weight, bias = (t.to(V.device) for t in (x, weight, bias))
+    asked = P._eager.is_convolution_recorded
+    assert asked(values, x, weight, bias) is False and asked(values, x, weight, None) is False
+    for given in (
+        (None, x, weight, bias),
+        (values[1:], x, weight, bias),
+        (values, x[1:], weight, bias),
+        (values, x[None], weight, bias),
+        (values, x, weight[:, 1:], bias),
+        (values, x, weight, bias[1:]),
+        (values, x, weight, bias[None]),
+        (values, x.float(), weight, bias),
+        (values, x, weight.float(), bias),
+        (values, x, weight, [1.0, 2.0]),
+        tuple(t.long() for t in (values, x, weight, bias)),
+    ):
+        assert asked(*given) is None
+    with torch.autocast(V.device.type):
+        assert asked(values, x, weight, bias) is None
 
 
 class Dispatched(TorchDispatchMode):

@@ -147,6 +147,15 @@ def test_a_sparse_tensor_has_its_values():
         )
 
 
+def test_a_batch_of_weights_in_the_order_of_an_edge_index():
+    edges = torch.tensor([[1, 2, 0], [2, 0, 1]])
+    of_edges, (x, weight) = random(3, 3), (random(3, 4), random(2, 4))
+    full = torch.zeros(3, 3, 3, dtype=F64)
+    full[:, edges[1], edges[0]] = of_edges.detach()
+    torch.testing.assert_close(pyg.graph_convolution(edges, x, weight, edge_weight=of_edges), linear(full @ x, weight))
+    torch.testing.assert_close(pyg.spmm(edges, x, edge_weight=of_edges), full @ x)
+
+
 def test_batches_lead():
     pattern, values, full = made(TARGETS, SOURCES)
     x, weight, bias = random(2, SOURCES, 5), random(3, 5), random(3)
@@ -174,6 +183,29 @@ def test_16_bits(dtype, widths, device):
     assert "graph_convolution" in seen.names
     assert found.dtype == dtype
     torch.testing.assert_close(found.to(F64), expected, **close)
+
+
+@pytest.mark.parametrize("widths", WIDTHS)
+@pytest.mark.parametrize("create_graph", [False, True])
+def test_autocast_that_begins_after_the_forward_pass(widths, create_graph, device):
+    pattern, values, _ = made(TARGETS, SOURCES, dtype=torch.float32)
+    inputs = values, *layer(*widths, dtype=torch.float32)
+    y = pyg.graph_convolution(pattern, *inputs[1:], edge_weight=values).square().sum()
+    expected = torch.autograd.grad(y, inputs, retain_graph=True)
+    with torch.autocast(device, dtype=torch.bfloat16):
+        found = torch.autograd.grad(y, inputs, create_graph=create_graph)
+    for one, two in zip(found, expected, strict=True):
+        torch.testing.assert_close(one, two)
+
+
+def test_a_storage_that_was_shrunk():
+    pattern, values, _ = made(TARGETS, SOURCES)
+    for widths in WIDTHS:
+        for place in range(3):
+            operands = [t.detach().clone() for t in layer(*widths)]
+            operands[place].untyped_storage().resize_(8)
+            with pytest.raises(ValueError, match="a storage of 8 bytes"):
+                pyg.graph_convolution(pattern, *operands, edge_weight=values)
 
 
 def test_nothing_to_sum():
@@ -238,6 +270,8 @@ def test_compiled_in_one_graph(widths):
         (dict(bias=lambda: random(4)), ValueError, "bias: expected 3 elements"),
         (dict(bias=lambda: random(3, dtype=torch.float32)), TypeError, "give all in one type"),
         (dict(edge_weight=lambda: random(3)), ValueError, "edge_weight: expected"),
+        (dict(edge_weight=lambda: random(1, 1, made(TARGETS, SOURCES)[0].nnz)), ValueError, "edge_weight: expected 1 dim"),
+        (dict(x=lambda: torch.ones(SOURCES, 5, dtype=F64).to_sparse()), TypeError, "x: expected a dense tensor"),
         (dict(src=lambda: [[0], [1]]), TypeError, "src: expected a tensor"),
         (dict(src=lambda: torch.eye(12, dtype=F64).to_sparse_csr()), ValueError, "a sparse tensor has its own values"),
     ],

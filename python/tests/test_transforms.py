@@ -104,6 +104,26 @@ def test_tangents_are_those_of_two_gradients(name):
 
 
 @each
+def test_tangents_of_gradients_that_are_not_recorded(name):
+    """A backward pass that records no gradients may carry tangents all the same."""
+    f, inputs, tangents = _case(name)
+    f, places = _sum_of_sines(f), tuple(range(len(inputs)))
+    expected = torch.autograd.functional.jvp(lambda *t: _gradients_of_gradients(f, t), inputs, tangents)[1]
+    with torch.no_grad():
+        found = torch.func.jvp(torch.func.jacrev(f, places), inputs, tangents)[1]
+    torch.testing.assert_close(found, expected)
+    with forward_ad.dual_level():
+        duals = [forward_ad.make_dual(t.detach().requires_grad_(), of_t) for t, of_t in zip(inputs, tangents, strict=True)]
+        of_duals = torch.autograd.grad(f(*duals), duals)
+        found = tuple(forward_ad.unpack_dual(t).tangent for t in of_duals)
+    torch.testing.assert_close(found, expected)
+
+
+def _gradients_of_gradients(f, inputs):
+    return torch.autograd.grad(f(*inputs), inputs, create_graph=True)
+
+
+@each
 def test_gradients_of_a_function_are_those_of_autograd(name):
     f, inputs, _ = _case(name)
     f, places = _sum_of_sines(f), tuple(range(len(inputs)))

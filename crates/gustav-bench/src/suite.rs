@@ -36,6 +36,7 @@ const SHIPPED: &[(&str, &str)] = &[
     ("order-searches", include_str!("../../../bench/suites/order-searches.toml")),
     ("paper-a", include_str!("../../../bench/suites/paper-a.toml")),
     ("paper-b", include_str!("../../../bench/suites/paper-b.toml")),
+    ("paper-b-tiles", include_str!("../../../bench/suites/paper-b-tiles.toml")),
     ("paper-c", include_str!("../../../bench/suites/paper-c.toml")),
     ("paper-c-widths", include_str!("../../../bench/suites/paper-c-widths.toml")),
     ("programs", include_str!("../../../bench/suites/programs.toml")),

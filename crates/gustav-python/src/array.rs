@@ -12,7 +12,7 @@ use pyo3::types::PyCapsule;
 use crate::element::Element;
 use crate::error::Fault;
 use crate::place::{Gpu, Place, elsewhere};
-use crate::shape::{Dimensions, wrong_count};
+use crate::shape::{Dimensions, Shapes};
 use crate::{dlpack, interface, numpy};
 
 /// An array that an object of Python owns. It can be read for as long as this lives, because the object is held; on a
@@ -45,16 +45,16 @@ impl Array {
     /// `TypeError` for what is no array, `ValueError` for one that is elsewhere, naming both places, and for more than
     /// two dimensions.
     pub fn of(name: &'static str, object: &Bound<'_, PyAny>, place: &Place) -> PyResult<Self> {
-        let found = Self::of_any(name, object, place)?;
-        match found.dimensions.has_heads {
-            false => Ok(found),
-            true => Err(PyValueError::new_err(format!("{name}: {}", wrong_count(3)))),
-        }
+        Self::of_shapes(name, object, place, Shapes::Matrix)
     }
 
-    /// As [`Array::of`], where rows × heads × columns are taken too.
-    fn of_any(name: &'static str, object: &Bound<'_, PyAny>, place: &Place) -> PyResult<Self> {
-        let found = Self::found(name, object, place)?.ok_or_else(|| {
+    fn of_shapes(
+        name: &'static str,
+        object: &Bound<'_, PyAny>,
+        place: &Place,
+        shapes: Shapes,
+    ) -> PyResult<Self> {
+        let found = Self::found(name, object, place, shapes)?.ok_or_else(|| {
             let kind = object.get_type().qualname().map_or_else(|_| "this".into(), |n| n.to_string());
             PyTypeError::new_err(format!(
                 "{name}: {kind} is not taken; a NumPy array is, and what has __dlpack__, __array_interface__ or \
@@ -89,17 +89,18 @@ impl Array {
         name: &'static str,
         object: &Bound<'_, PyAny>,
         place: &Place,
+        shapes: Shapes,
     ) -> PyResult<Option<Self>> {
-        if let Some(found) = numpy::array(name, object)? {
+        if let Some(found) = numpy::array(name, object, shapes)? {
             return Ok(Some(found));
         }
-        if let Some(found) = dlpack::array(name, object, place)? {
+        if let Some(found) = dlpack::array(name, object, place, shapes)? {
             return Ok(Some(found));
         }
-        if let Some(found) = interface::of_device(name, object, place)? {
+        if let Some(found) = interface::of_device(name, object, place, shapes)? {
             return Ok(Some(found));
         }
-        interface::array(name, object)
+        interface::array(name, object, shapes)
     }
 
     /// As [`Array::of`], of a packed copy where the array has strides that no layout expresses.
@@ -107,7 +108,7 @@ impl Array {
     /// # Errors
     /// As [`Array::of`].
     pub fn to_read(name: &'static str, object: &Bound<'_, PyAny>, place: &Place) -> PyResult<Self> {
-        Self::of(name, object, place)?.or_packed(object, place)
+        Self::of(name, object, place)?.or_packed(object, place, Shapes::Matrix)
     }
 
     /// As [`Array::to_read`] for rows × columns, or rows × heads × columns as a matrix of all heads.
@@ -119,17 +120,18 @@ impl Array {
         object: &Bound<'_, PyAny>,
         place: &Place,
     ) -> PyResult<Self> {
-        Self::of_any(name, object, place)?.or_packed(object, place)
+        let shapes = Shapes::Heads;
+        Self::of_shapes(name, object, place, shapes)?.or_packed(object, place, shapes)
     }
 
     /// The array that `object` is, or a packed copy where no layout expresses its strides.
-    fn or_packed(self, object: &Bound<'_, PyAny>, place: &Place) -> PyResult<Self> {
+    fn or_packed(self, object: &Bound<'_, PyAny>, place: &Place, shapes: Shapes) -> PyResult<Self> {
         self.element.value(self.name)?;
         if self.is_aligned() && self.layout().is_some() {
             return Ok(self);
         }
         self.on_host()?;
-        Self::of_any(self.name, &packed(self.name, object)?, place)
+        Self::of_shapes(self.name, &packed(self.name, object)?, place, shapes)
     }
 
     /// As [`Array::to_read`] for a vector of values whose elements are neighbours.
@@ -184,7 +186,7 @@ impl Array {
         object: &Bound<'_, PyAny>,
         place: &Place,
     ) -> PyResult<Self> {
-        Self::of_any(name, object, place)?.written_in_place()
+        Self::of_shapes(name, object, place, Shapes::Heads)?.written_in_place()
     }
 
     fn written_in_place(self) -> PyResult<Self> {
@@ -204,7 +206,8 @@ impl Array {
         )))
     }
 
-    /// Packed rows as the vector of their elements; anything else as it is.
+    /// Packed rows as the vector of their elements. What has other strides stays a matrix, which is refused where a
+    /// vector is needed.
     #[must_use]
     pub fn flat(mut self) -> Self {
         if self.layout() == Some((Layout::RowMajor, self.matrix()[1])) {

@@ -13,7 +13,7 @@ use crate::array::{Array, Owner};
 use crate::element::Element;
 use crate::exchange;
 use crate::place::{Place, elsewhere};
-use crate::shape::Dimensions;
+use crate::shape::{Dimensions, Shapes};
 
 const PLAIN: &CStr = c"dltensor";
 const VERSIONED: &CStr = c"dltensor_versioned";
@@ -115,15 +115,16 @@ impl Drop for Taken {
 /// The tensor that `object` is or exports, if it is a capsule, its class has a table of functions, or it has `__dlpack__`.
 ///
 /// An object is asked for its tensor in the order of the stream of `place`; a capsule is in that order already.
-pub fn array(
+pub(crate) fn array(
     name: &'static str,
     object: &Bound<'_, PyAny>,
     place: &Place,
+    shapes: Shapes,
 ) -> PyResult<Option<Array>> {
     if let Ok(capsule) = object.cast::<PyCapsule>() {
-        return read(name, capsule).map(Some);
+        return read(name, capsule, shapes).map(Some);
     }
-    if let Some(found) = exchange::array(name, object, place)? {
+    if let Some(found) = exchange::array(name, object, place, shapes)? {
         return Ok(Some(found));
     }
     let py = object.py();
@@ -153,14 +154,14 @@ pub fn array(
         Ok(capsule) => capsule,
         // What the exporter cannot say may be said by `__array_interface__`.
         Err(e) if e.is_instance_of::<PyBufferError>(py) => {
-            return match crate::interface::array(name, object) {
+            return match crate::interface::array(name, object, shapes) {
                 Ok(Some(array)) => Ok(Some(array)),
                 _ => Err(e),
             };
         }
         Err(e) => return Err(e),
     };
-    read(name, capsule.cast::<PyCapsule>()?).map(Some)
+    read(name, capsule.cast::<PyCapsule>()?, shapes).map(Some)
 }
 
 /// A tensor on a GPU with what its pointers lead to. It begins with what DLPack knows of it.
@@ -286,11 +287,15 @@ fn gpu(name: &str, (kind, id): (i32, i32)) -> PyResult<Option<u32>> {
 }
 
 /// Takes the tensor out of a capsule, which no other thread does meanwhile.
-fn read(name: &'static str, capsule: &Bound<'_, PyCapsule>) -> PyResult<Array> {
-    with_critical_section(capsule.as_any(), || read_locked(name, capsule))
+fn read(name: &'static str, capsule: &Bound<'_, PyCapsule>, shapes: Shapes) -> PyResult<Array> {
+    with_critical_section(capsule.as_any(), || read_locked(name, capsule, shapes))
 }
 
-fn read_locked(name: &'static str, capsule: &Bound<'_, PyCapsule>) -> PyResult<Array> {
+fn read_locked(
+    name: &'static str,
+    capsule: &Bound<'_, PyCapsule>,
+    shapes: Shapes,
+) -> PyResult<Array> {
     let wrong = |why: &str| PyValueError::new_err(format!("{name}: {why}"));
     let (tensor, readonly, deleter, name_of_capsule, used): (&Tensor, _, _, &CStr, &CStr) =
         if capsule.is_valid_checked(Some(PLAIN)) {
@@ -312,7 +317,7 @@ fn read_locked(name: &'static str, capsule: &Bound<'_, PyCapsule>) -> PyResult<A
         } else {
             return Err(wrong("the capsule holds no tensor, or one that was taken from it before"));
         };
-    described(name, tensor, readonly, || {
+    described(name, tensor, readonly, shapes, || {
         let managed = capsule.pointer_checked(Some(name_of_capsule))?.as_ptr();
         // SAFETY: the interpreter is attached, and names of DLPack's capsules are said to be changed so.
         if unsafe { pyo3::ffi::PyCapsule_SetName(capsule.as_ptr(), used.as_ptr()) } != 0 {
@@ -326,11 +331,12 @@ fn read_locked(name: &'static str, capsule: &Bound<'_, PyCapsule>) -> PyResult<A
 /// The array that a tensor of DLPack's describes; `owner`, which keeps its memory, is taken when all else is right.
 ///
 /// # Errors
-/// `ValueError` for a place that is none, and for more than two dimensions; those of `owner`.
-pub fn described(
+/// `ValueError` for a place that is none, and for what is not among `shapes`; those of `owner`.
+pub(crate) fn described(
     name: &'static str,
     tensor: &Tensor,
     readonly: bool,
+    shapes: Shapes,
     owner: impl FnOnce() -> PyResult<Owner>,
 ) -> PyResult<Array> {
     let gpu = gpu(name, (tensor.device_type, tensor.device_id))?;
@@ -357,7 +363,7 @@ pub fn described(
     };
     let (bytes, shape) = (element.bytes(), list(shape, 1));
     let strides = strides.map(|strides| list(strides, bytes as isize));
-    let dimensions = Dimensions::new(name, &shape, strides.as_deref(), bytes)?;
+    let dimensions = Dimensions::new(name, &shape, strides.as_deref(), bytes, shapes)?;
     let data = tensor.data.cast::<u8>().wrapping_add(tensor.byte_offset as usize);
     let owner = owner()?;
     Ok(Array { name, element, gpu, data, dimensions, readonly, owner })

@@ -17,7 +17,7 @@ use crate::array::Array;
 use crate::dlpack::{self, Tensor};
 use crate::exchange::{self, Functions};
 use crate::place::Place;
-use crate::shape::MOST_DIMENSIONS;
+use crate::shape::Shapes;
 use crate::spmm::SpmmPlan;
 use crate::threads;
 
@@ -134,11 +134,8 @@ impl Eager {
             return Ok(None);
         }
         let Some(tensor) = self.tensor(object)? else { return Ok(None) };
-        // SAFETY: it was just described, and the object is held.
-        if unsafe { tensor.shape() }.len() > MOST_DIMENSIONS {
-            return Ok(None);
-        }
-        let Ok(array) = dlpack::described(name, &tensor, false, || Ok(object.clone().unbind()))
+        let Ok(array) =
+            dlpack::described(name, &tensor, false, Shapes::Matrix, || Ok(object.clone().unbind()))
         else {
             return Ok(None);
         };
@@ -260,8 +257,8 @@ impl EagerSpmm {
         product.compute(py, eager, x, self.gpu).map(Some)
     }
 
-    /// Whether a graph convolution with these operands, where there are weights of edges, is recorded for gradients;
-    /// `None` where Python has to check the call.
+    /// Whether a graph convolution with these operands is recorded for gradients; `None` where Python has to check the
+    /// call, as it has without weights of edges: ones are a tensor that the pattern keeps.
     fn is_convolution_recorded(
         &self,
         values: &Bound<'_, PyAny>,
@@ -288,9 +285,10 @@ impl EagerSpmm {
         let alike = arrays.iter().all(|a| a.gpu == self.gpu && a.element == *element);
         let shapes = arrays.iter().map(Array::shape).collect::<Vec<_>>();
         let fit = match shapes[..] {
-            [[nnz], [inner, depth], [columns, of_weight], ref of_bias @ ..] => {
-                (*nnz, *inner, *depth) == (self.nnz, self.columns, *of_weight)
-                    && of_bias.iter().all(|of| *of == [*columns])
+            [[nnz], [nodes, features], [out, features_of_weight], ref of_bias @ ..] => {
+                (*nnz, *nodes) == (self.nnz, self.columns)
+                    && features == features_of_weight
+                    && of_bias.iter().all(|shape| *shape == [*out])
             }
             _ => false,
         };
@@ -378,7 +376,8 @@ impl Product {
     ) -> PyResult<Bound<'py, PyAny>> {
         let out = x.call_method1(intern!(py, "new_empty"), (&self.shape,))?;
         let tensor = eager.functions.described(&out)?;
-        let written = dlpack::described("out", &tensor, false, || Ok(out.clone().unbind()))?;
+        let written =
+            dlpack::described("out", &tensor, false, Shapes::Matrix, || Ok(out.clone().unbind()))?;
         written.expect_memory()?;
         let place = match gpu {
             None => Place::Host,

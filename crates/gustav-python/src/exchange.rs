@@ -12,6 +12,7 @@ use pyo3::types::{PyCapsule, PyType};
 use crate::array::Array;
 use crate::dlpack::{self, Tensor};
 use crate::place::Place;
+use crate::shape::Shapes;
 
 const NAME: &CStr = c"dlpack_exchange_api";
 
@@ -41,15 +42,16 @@ pub struct Functions {
 static CLASSES: Mutex<Vec<(Py<PyAny>, Functions)>> = Mutex::new(Vec::new());
 
 /// The tensor that `object` is, if its class has a table and the work of `place` is in the order of its library's.
-pub fn array(
+pub(crate) fn array(
     name: &'static str,
     object: &Bound<'_, PyAny>,
     place: &Place,
+    shapes: Shapes,
 ) -> PyResult<Option<Array>> {
     let Some(functions) = functions_of(object)? else { return Ok(None) };
     let tensor = functions.described(object)?;
     // The object keeps the memory, unless another thread replaces it meanwhile, which the documentation forbids.
-    let array = dlpack::described(name, &tensor, false, || Ok(object.clone().unbind()))?;
+    let array = dlpack::described(name, &tensor, false, shapes, || Ok(object.clone().unbind()))?;
     if let Some(bytes) = shrunk_storage(object, &array)? {
         let shape = array.shape();
         return Err(PyValueError::new_err(format!(

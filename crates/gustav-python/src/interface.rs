@@ -12,23 +12,28 @@ use crate::array::Array;
 use crate::element::Element;
 use crate::error::to_python;
 use crate::place::{Place, elsewhere};
-use crate::shape::Dimensions;
+use crate::shape::{Dimensions, Shapes};
 
 /// The array in host memory that `object` describes, if it has `__array_interface__`.
-pub fn array(name: &'static str, object: &Bound<'_, PyAny>) -> PyResult<Option<Array>> {
+pub(crate) fn array(
+    name: &'static str,
+    object: &Bound<'_, PyAny>,
+    shapes: Shapes,
+) -> PyResult<Option<Array>> {
     let key = intern!(object.py(), "__array_interface__");
-    Ok(described(name, object, key)?.map(|(array, _)| array))
+    Ok(described(name, object, key, shapes)?.map(|(array, _)| array))
 }
 
 /// The array on a GPU that `object` describes, if it has `__cuda_array_interface__`. The stream of `place` waits for
 /// the one that the array is in use on.
-pub fn of_device(
+pub(crate) fn of_device(
     name: &'static str,
     object: &Bound<'_, PyAny>,
     place: &Place,
+    shapes: Shapes,
 ) -> PyResult<Option<Array>> {
     let key = intern!(object.py(), "__cuda_array_interface__");
-    let Some((array, interface)) = described(name, object, key)? else { return Ok(None) };
+    let Some((array, interface)) = described(name, object, key, shapes)? else { return Ok(None) };
     let Place::Gpu(gpu) = place else {
         return Err(elsewhere(name, "memory of a GPU", &place.name()));
     };
@@ -62,6 +67,7 @@ fn described<'py>(
     name: &'static str,
     object: &Bound<'py, PyAny>,
     key: &Bound<'py, PyString>,
+    shapes: Shapes,
 ) -> PyResult<Option<(Array, Bound<'py, PyDict>)>> {
     let Some(interface) = object.getattr_opt(key)? else {
         return Ok(None);
@@ -83,7 +89,7 @@ fn described<'py>(
     }
     let (address, readonly): (usize, bool) = field("data")?.extract()?;
     let data = address as *mut u8;
-    let dimensions = Dimensions::new(name, &shape, strides.as_deref(), element.bytes())?;
+    let dimensions = Dimensions::new(name, &shape, strides.as_deref(), element.bytes(), shapes)?;
     let (gpu, owner) = (None, object.clone().unbind());
     let array = Array { name, element, gpu, data, dimensions, readonly, owner };
     Ok(Some((array, interface)))

@@ -12,7 +12,7 @@ use pyo3::types::PyType;
 
 use crate::array::Array;
 use crate::element::Element;
-use crate::shape::Dimensions;
+use crate::shape::{Dimensions, Shapes};
 
 /// The head of `PyArrayObject`.
 #[repr(C)]
@@ -56,8 +56,8 @@ fn array_type(py: Python<'_>) -> PyResult<Option<&Bound<'_, PyType>>> {
             .call_method1("reshape", (3, 4))?
             .call_method1("__getitem__", (pyo3::types::PySlice::new(py, 0, 3, 2),))?;
         known.call_method1("setflags", (false,))?;
-        let read = read("an array", &known)?;
-        let interface = crate::interface::array("an array", &known)?;
+        let read = read("an array", &known, Shapes::Matrix)?;
+        let interface = crate::interface::array("an array", &known, Shapes::Matrix)?;
         let same = interface.is_some_and(|said| {
             (said.data, said.dimensions, said.readonly, &said.element)
                 == (read.data, read.dimensions, read.readonly, &read.element)
@@ -68,19 +68,23 @@ fn array_type(py: Python<'_>) -> PyResult<Option<&Bound<'_, PyType>>> {
 }
 
 /// The array that `object` is, if it is one of NumPy's.
-pub fn array(name: &'static str, object: &Bound<'_, PyAny>) -> PyResult<Option<Array>> {
+pub(crate) fn array(
+    name: &'static str,
+    object: &Bound<'_, PyAny>,
+    shapes: Shapes,
+) -> PyResult<Option<Array>> {
     // Not what `isinstance` finds: an object may say that its class is another.
     let of_object = object.get_type();
     match array_type(object.py())? {
         Some(class) if of_object.is(class) || of_object.is_subclass(class)? => {
-            read(name, object).map(Some)
+            read(name, object, shapes).map(Some)
         }
         _ => Ok(None),
     }
 }
 
 /// Reads an instance of `numpy.ndarray`.
-fn read(name: &'static str, object: &Bound<'_, PyAny>) -> PyResult<Array> {
+fn read(name: &'static str, object: &Bound<'_, PyAny>, shapes: Shapes) -> PyResult<Array> {
     let array = object.as_ptr().cast::<ArrayObject>();
     // SAFETY: the object is an instance of `ndarray`, whose head this is, see `array_type`. Nobody changes it
     // meanwhile: the interpreter is attached, and where it has no lock of its own, NumPy leaves it to programs not to
@@ -96,7 +100,7 @@ fn read(name: &'static str, object: &Bound<'_, PyAny>) -> PyResult<Array> {
         (data.cast::<u8>(), *flags, &**descr, slice(*shape), slice(*strides))
     };
     let element = element(object, descr)?;
-    let dimensions = Dimensions::new(name, shape, Some(strides), element.bytes())?;
+    let dimensions = Dimensions::new(name, shape, Some(strides), element.bytes(), shapes)?;
     let (readonly, owner) = (flags & WRITEABLE == 0, object.clone().unbind());
     let gpu = None;
     Ok(Array { name, element, gpu, data, dimensions, readonly, owner })

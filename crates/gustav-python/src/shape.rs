@@ -6,6 +6,16 @@ use pyo3::prelude::*;
 /// Most dimensions of an array that is taken.
 pub const MOST_DIMENSIONS: usize = 2;
 
+/// Which arrays are taken.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Shapes {
+    /// Vectors and matrices.
+    Matrix,
+    /// Also rows × heads × columns, as one matrix that has the heads side by side in its columns, or one above the other
+    /// in its rows.
+    Heads,
+}
+
 /// Shape and strides of an array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Dimensions {
@@ -15,34 +25,31 @@ pub(crate) struct Dimensions {
     pub shape: [usize; MOST_DIMENSIONS],
     /// In bytes.
     pub strides: [isize; MOST_DIMENSIONS],
-    /// Whether this is rows × heads × columns as one matrix: with heads side by side in its columns, or one above the
-    /// other in its rows.
-    pub has_heads: bool,
 }
 
 impl Dimensions {
     /// Those of a vector of this many neighbours.
     pub fn of_vector(len: usize, bytes: usize) -> Self {
         let strides = [bytes as isize; MOST_DIMENSIONS];
-        Dimensions { count: 1, shape: [len, 1], strides, has_heads: false }
+        Dimensions { count: 1, shape: [len, 1], strides }
     }
 
     /// Checks those that a library says, strides in bytes.
     ///
     /// # Errors
-    /// `ValueError` for negative lengths, for more bytes than can be addressed, and for another number of dimensions
-    /// than one or two; three are taken where their elements are those of a matrix.
+    /// `ValueError` for negative lengths, for more bytes than can be addressed, and for what is not among `shapes`.
     pub fn new(
         name: &str,
         shape: &[isize],
         strides: Option<&[isize]>,
         bytes: usize,
+        shapes: Shapes,
     ) -> PyResult<Self> {
         let wrong = |why: String| PyValueError::new_err(format!("{name}: {why}"));
-        let found = shape.len();
-        let too_many = || wrong(wrong_count(found));
-        if found == 0 || found > MOST_DIMENSIONS + 1 {
-            return Err(too_many());
+        let (found, most) = (shape.len(), MOST_DIMENSIONS + usize::from(shapes == Shapes::Heads));
+        if found == 0 || found > most {
+            let taken = if shapes == Shapes::Heads { "two or three" } else { "one or two" };
+            return Err(wrong(format!("expected {taken} dimensions, found {found}")));
         }
         let (mut lengths, mut steps) = ([1; 3], [bytes as isize; 3]);
         let mut packed = bytes as isize;
@@ -61,26 +68,24 @@ impl Dimensions {
         let ([rows, columns, _], [of_row, of_column, _]) = (lengths, steps);
         if found <= MOST_DIMENSIONS {
             let (shape, strides) = ([rows, columns], [of_row, of_column]);
-            return Ok(Dimensions { count: found, shape, strides, has_heads: false });
+            return Ok(Dimensions { count: found, shape, strides });
         }
-        let (shape, strides) =
-            matrix_of_heads(lengths, steps, bytes as isize).ok_or_else(too_many)?;
-        Ok(Dimensions { count: 2, shape, strides, has_heads: true })
+        let matrix = matrix_of_heads(lengths, steps, bytes as isize);
+        let (shape, strides) = matrix.ok_or_else(|| {
+            wrong("heads that are neither side by side nor one above the other; give a contiguous copy".into())
+        })?;
+        Ok(Dimensions { count: 2, shape, strides })
     }
 }
 
-/// What is said of an array with this many dimensions.
-pub(crate) fn wrong_count(found: usize) -> String {
-    format!("expected one or two dimensions, found {found}")
-}
-
-/// Rows × heads × columns as a matrix, if it is one.
+/// Rows × heads × columns as a matrix, if it is one. The package asks the same of tensors (`_has_packed_rows`), which it
+/// copies where they are none.
 fn matrix_of_heads(
     [rows, heads, columns]: [usize; 3],
     [of_row, of_head, of_column]: [isize; 3],
     bytes: isize,
 ) -> Option<([usize; 2], [isize; 2])> {
-    // The step of a dimension with one element is no element's.
+    // Of a single column or row a library may say any step: nothing is there that it leads to.
     let of_column = if columns == 1 { bytes } else { of_column };
     let steps_over = |count: usize, step: isize| step.saturating_mul(count as isize);
     let is_empty = rows == 0 || columns == 0;

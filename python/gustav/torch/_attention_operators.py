@@ -10,7 +10,7 @@ from torch import Tensor
 
 from .. import _families, _gustav
 from ._calls import calls
-from ._layouts import exported, for_module, of_nonzeros, rows
+from ._layouts import exported, for_module, of_nonzeros, packed, rows
 from ._pattern import Pattern, kept, of_handle
 
 SCHEMAS = (
@@ -207,7 +207,7 @@ def gradients_of(
     o, lse, g = saved
     _plan(pattern, q, v).gradients_into(
         *map(rows, (*inputs, o)),
-        exported(lse),
+        packed(lse),
         rows(g),
         *map(for_module, results),
         scale,

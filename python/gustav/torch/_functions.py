@@ -278,6 +278,8 @@ def _expect_batches(*operands: tuple[str, Tensor, int]) -> None:
 
 
 def _expect(name: str, t: Tensor, length: int, dimension: int) -> None:
+    if t.layout != torch.strided:
+        raise TypeError(f"{name}: expected a dense tensor, found one in the layout {t.layout}; to_dense() makes one")
     if t.ndim < -dimension or t.shape[dimension] != length:
         raise ValueError(
             f"{name}: expected {length} in dimension {dimension}, found the shape {tuple(t.shape)}"

@@ -1,7 +1,7 @@
 """The operator of graph convolution layers: a product with a pattern and a linear map, one after the other.
 
-A·(X·Wᵀ) and (A·X)·Wᵀ are one matrix, and take as many operations as what is in the middle has columns. As one operator
-the layer is one step of autograd, and what is in the middle is saved only where a gradient needs it.
+A·(X·Wᵀ) and (A·X)·Wᵀ are the same but for rounding. The product with A takes time in proportion to the columns of what
+is in the middle, X·Wᵀ or A·X. As one operator the layer is one step of autograd.
 """
 
 from __future__ import annotations
@@ -12,8 +12,10 @@ import torch
 from torch import Tensor
 from torch.nn.functional import linear
 
+from .. import _device
 from ._calls import calls, in_own_type, product, recorded
 from ._pattern import Pattern, kept, of_handle
+from ._transforms import has_level
 
 SCHEMAS = (
     "graph_convolution(SymInt handle, SymInt rows, Tensor? values, Tensor x, Tensor weight, Tensor? bias, "
@@ -22,17 +24,17 @@ SCHEMAS = (
 
 
 def is_product_first(x: Tensor, weight: Tensor) -> bool:
-    """Whether (A·X)·Wᵀ takes fewer operations with the pattern than A·(X·Wᵀ), its gradients counted."""
-    of_out, of_x = weight.shape
+    """Whether (A·X)·Wᵀ multiplies A by fewer columns than A·(X·Wᵀ), in the gradients of x and of the weight too."""
+    out, features = weight.shape
     if torch.is_grad_enabled() and weight.requires_grad and not x.requires_grad:
-        # Its gradients have no product with the pattern, that of the other order has one.
-        return bool(of_x < 2 * of_out)
-    return bool(of_x < of_out)
+        # The gradient of the weight needs a product with Aᵀ only in the other order.
+        return bool(features < 2 * out)
+    return bool(features < out)
 
 
 def of_plain(src: Any, values: Any, x: Any, weight: Any, bias: Any) -> Tensor | None:
     """The layer in an eager call on tensors that are nothing but their memory, with weights of edges in the order of a
-    pattern, whose checks the module makes; else ``None``."""
+    pattern, whose checks the module makes; else ``None``. Ones, which stand for no weights, are found by Python."""
     if type(src) is not Pattern or torch.compiler.is_compiling() or src._eager is None or src.permutation is not None:
         return None
     is_recorded = src._eager.is_convolution_recorded(values, x, weight, bias)
@@ -43,7 +45,7 @@ def of_plain(src: Any, values: Any, x: Any, weight: Any, bias: Any) -> Tensor | 
     return y
 
 
-# x nodes × features, weight out × features, bias out. The second result is what is in the middle.
+# x nodes × features, weight out × features, bias out. The second result is what is in the middle; it has no gradient.
 
 
 def _graph_convolution(
@@ -56,6 +58,10 @@ def _graph_convolution(
     product_first: bool,
 ) -> tuple[Tensor, Tensor]:
     pattern = of_handle(handle)
+    for t in (x, weight, bias):
+        # PyTorch's own products read behind a storage that was shrunk.
+        if t is not None:
+            _device.expect_storage(t)
     with in_own_type(x):
         if product_first:
             middle = pattern.product(values, x, False)
@@ -99,14 +105,21 @@ def _graph_convolution_context(ctx: Any, inputs: Any, output: Any) -> None:
 def _graph_convolution_backward(ctx: Any, g: Tensor | None, _: Any) -> Any:
     if g is None:
         return (None,) * 7
-    values, x, weight, middle = ctx.saved_tensors
-    needs_values, needs_x, needs_weight, needs_bias = ctx.needs_input_grad[2:6]
-    # What was saved is no function of the operands, whose gradients may have gradients.
-    is_recorded = torch.is_grad_enabled()
+    with in_own_type(g):
+        return None, None, *_of_operands(ctx, g, *ctx.saved_tensors), g.sum(0) if ctx.needs_input_grad[5] else None, None
+
+
+def _of_operands(
+    ctx: Any, g: Tensor, values: Tensor | None, x: Tensor, weight: Tensor, middle: Any
+) -> tuple[Tensor | None, Tensor | None, Tensor | None]:
+    """The gradients of values, x and weight."""
+    needs_values, needs_x, needs_weight = ctx.needs_input_grad[2:5]
+    # What was saved is a constant. It counts as a function of the operands where gradients have gradients or tangents.
+    is_constant = not (torch.is_grad_enabled() or has_level())
     of_values = of_x = of_weight = None
     if ctx.product_first:
         if needs_weight:
-            if is_recorded:
+            if not is_constant:
                 middle = product(ctx.kept, ctx.handle, ctx.rows, values, x, False)
             of_weight = g.T @ middle
         if needs_values or needs_x:
@@ -117,14 +130,14 @@ def _graph_convolution_backward(ctx: Any, g: Tensor | None, _: Any) -> Any:
                 of_x = product(ctx.kept, ctx.handle, ctx.inner, values, of_middle, True)
     else:
         if needs_values:
-            of_values = calls.sddmm(ctx.handle, ctx.nnz, g, linear(x, weight) if is_recorded else middle)
+            of_values = calls.sddmm(ctx.handle, ctx.nnz, g, middle if is_constant else linear(x, weight))
         if needs_weight or needs_x:
             of_middle = product(ctx.kept, ctx.handle, ctx.inner, values, g, True)
             if needs_weight:
                 of_weight = of_middle.T @ x
             if needs_x:
                 of_x = of_middle @ weight
-    return None, None, of_values, of_x, of_weight, g.sum(0) if needs_bias else None, None
+    return of_values, of_x, of_weight
 
 
 #: Name, kernel, shapes, what is saved, and gradients.

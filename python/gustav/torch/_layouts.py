@@ -1,4 +1,4 @@
-"""Tensors as the module takes them: vectors and matrices, of which one may hold a batch."""
+"""Tensors as the module takes them: vectors, matrices, of which one may hold a batch, and matrices with heads."""
 
 from __future__ import annotations
 
@@ -49,6 +49,7 @@ def rows(t: Tensor) -> Any:
 
 
 def _has_packed_rows(t: Tensor) -> bool:
+    """Whether the module takes the tensor in place, by the rule of `shape.rs`."""
     if t.ndim == 2:
         (_, columns), (of_row, of_column) = t.shape, t.stride()
         return of_column == 1 and of_row >= columns
@@ -62,6 +63,14 @@ def _has_packed_rows(t: Tensor) -> bool:
 def _row_major(t: Tensor) -> Tensor:
     """A matrix whose rows are packed, copied where they are not."""
     return t if _has_packed_rows(t) else t.contiguous()
+
+
+def packed(t: Tensor) -> Any:
+    """The tensor as the module takes all elements one after another, copied where they are not."""
+    if not t.is_contiguous():
+        _device.expect_storage(t)
+        t = t.contiguous()
+    return for_module(t)
 
 
 def of_nonzeros(bias: Tensor | None) -> tuple[Any, str] | None:

@@ -17,7 +17,7 @@ import torch
 from torch import Tensor
 
 from ._attention import WIDEST, attention
-from ._functions import _expect, _expect_on, _one_type, number
+from ._functions import _expect, _expect_batches, _expect_on, _one_type, number
 from ._functions import spmm as _spmm
 from ._graph_attention import operands
 from ._graph_convolution import is_product_first, of_plain
@@ -65,7 +65,7 @@ def spmm(
         Features.
     reduce : str
         ``sum``, ``add``, ``mean``, ``max`` or ``min``.
-    edge_weight : tensor, edges, optional
+    edge_weight : tensor, edges or batch × edges, optional
         Weights in the order of the edges, beside an ``edge_index`` or a pattern.
     size : tuple of int, optional
         Number of targets and of sources; as many of both as `other` has rows where not given.
@@ -108,7 +108,7 @@ def graph_convolution(
 ) -> Tensor:
     """The layer of a graph convolutional network (Kipf and Welling, 2017), with gradients.
 
-    It is ``spmm(src, linear(x, weight)) + bias``, which ``torch_geometric.nn.GCNConv(normalize=False)`` computes; the
+    It is ``spmm(src, x @ weight.T, edge_weight=edge_weight) + bias``, which ``torch_geometric.nn.GCNConv(normalize=False)`` computes; the
     normalised weights of edges are for the caller to make, once.
 
     Parameters
@@ -128,9 +128,11 @@ def graph_convolution(
 
     Notes
     -----
-    Without a batch this is one step of autograd, which saves no features but `x` unless gradients need them. The sum
-    over neighbours comes before the linear map where it then has fewer columns, or no gradient: sums are rounded in
-    another order.
+    Without a batch this is one step of autograd. The sum over neighbours comes before the linear map where that saves
+    time: where `x` has fewer columns than the result, and where it has fewer than twice as many and no gradient, as in a
+    first layer, since the gradient of the weight then needs no other sum. Beside the operands that the gradients need, the
+    sums are saved in this order, and in the other one the mapped features if the weights of edges have a gradient. The
+    two orders round differently.
 
     Examples
     --------
@@ -163,11 +165,12 @@ def graph_convolution(
         raise ValueError(f"bias: expected {weight.shape[0]} elements, found the shape {tuple(bias.shape)}")
     if values is not None:
         _expect("edge_weight", values, pattern.nnz, -1)
+        _expect_batches(("x", x, 2), ("edge_weight", values, 1))
     if x.ndim == 3 or (values is not None and values.ndim == 2):
         features = _spmm(pattern, values, torch.nn.functional.linear(x, weight))
         return features if bias is None else features + bias
-    order = is_product_first(x, weight)
-    y: Tensor = calls.graph_convolution(pattern._handle, pattern.shape[0], values, x, weight, bias, order)[0]
+    product_first = is_product_first(x, weight)
+    y: Tensor = calls.graph_convolution(pattern._handle, pattern.shape[0], values, x, weight, bias, product_first)[0]
     return y
 
 
@@ -194,7 +197,7 @@ def _matrix(
         src = src.coalesce() if src.layout == torch.sparse_coo else src
         pattern, values = _pattern(src, None), src.values()
     if values is not None and pattern.permutation is not None:
-        values = values[pattern.kept_permutation()]
+        values = values[..., pattern.kept_permutation()]
     return pattern, values
 
 

@@ -12,24 +12,30 @@ use crate::value::Value;
 
 // Timed executions, after one warm-up.
 const RUNS: usize = 3;
-// Most products per thread of A·A: for larger matrices, some of A's rows (which are random and
-// similar) are multiplied, and the time is scaled up.
+// Most rows of A of which all are multiplied. Of larger matrices, whose rows are random and alike, every execution
+// multiplies other rows, and its time is scaled up.
+const WHOLE: usize = 4096;
+// Most products per thread of such an execution.
 const HASH_PRODUCTS: u64 = 6_000_000;
 const FAIR_PRODUCTS: u64 = 60_000_000;
-// The same for dense rows times dense columns, for which B is converted to dense first; and the
-// fewest rows with which the conversion takes little of the time.
-const DENSE_PRODUCTS: usize = 100_000_000;
+// The same for dense rows times dense columns, where all rows of 4096 take nine minutes on one thread. B is converted to
+// dense first: the fewest rows with which that takes little of the time.
+const WHOLE_DENSE: usize = 2048;
+const DENSE_PRODUCTS: usize = 500_000_000;
 const DENSE_ROWS: usize = 8;
 
-/// `dense-naive` on one thread, timed once.
+/// `dense-naive` on one thread: all rows once, or some of them in every execution.
 pub(super) fn dense_naive<T: Value>(a: &Csr<T>, blank: &Record) -> Record {
     let blank = Record { threads: 1, ..blank.clone() };
     record(&blank, "dense-naive+cpu", |r| {
-        let of_a_row = a.ncols().saturating_mul(a.ncols()).max(1);
-        let rows = (DENSE_PRODUCTS / of_a_row).max(DENSE_ROWS).min(a.nrows());
+        let sampled = (DENSE_PRODUCTS / a.ncols().pow(2).max(1)).max(DENSE_ROWS);
         let (threads, algorithm) = (Threads::new(1, true)?, Algorithm::DenseNaive);
         r.chosen = Some(algorithm.to_string());
-        rows_times(r, a, rows, 1, &options(algorithm, &threads))
+        let runs = match a.nrows() <= WHOLE_DENSE {
+            true => Runs { rows: a.nrows(), warmups: 0, timed: 1 },
+            false => Runs { rows: sampled.min(a.nrows()), warmups: 0, timed: RUNS },
+        };
+        time_rows(r, a, &runs, &options(algorithm, &threads))
     })
 }
 
@@ -38,32 +44,47 @@ fn options(algorithm: Algorithm, threads: &Threads) -> Options {
     Options { chooser, threads: threads.clone(), ..Options::default() }
 }
 
-/// Times the first `rows` rows of A·A, `runs` times, scaled to all rows.
-fn rows_times<T: Value>(
+/// Executions of a product.
+struct Runs {
+    /// Rows of A that an execution multiplies.
+    rows: usize,
+    warmups: usize,
+    timed: usize,
+}
+
+impl Runs {
+    /// The rows of execution `run`, spread over the matrix, which no other execution multiplies.
+    fn rows_of(&self, run: usize, all: usize) -> Vec<usize> {
+        let (step, runs) = (all / self.rows.max(1), self.warmups + self.timed);
+        (0..self.rows).map(|k| k * step + run * step / runs).collect()
+    }
+}
+
+/// Times the rows of A·A that `runs` says, scaled to all rows.
+fn time_rows<T: Value>(
     record: &mut Record,
     a: &Csr<T>,
-    rows: usize,
-    runs: usize,
+    runs: &Runs,
     options: &Options,
 ) -> Result<()> {
-    let all: Vec<usize> = (0..rows).collect();
-    let part = take_rows(a.view(), &all)?;
-    let problem = Problem::spgemm(&part.view(), &a.view());
-    let scale = a.nrows() as f64 / rows.max(1) as f64;
+    let scale = a.nrows() as f64 / runs.rows.max(1) as f64;
     let (mut times, mut last) = (Vec::new(), None);
-    for _ in 0..runs {
+    for run in 0..runs.warmups + runs.timed {
+        let rows = runs.rows_of(run, a.nrows());
+        let part = take_rows(a.view(), &rows)?;
+        let problem = Problem::spgemm(&part.view(), &a.view());
         let (ms, c) = clocked(|| multiply(&part, a, &problem, options, SpgemmCall::new()))?;
         times.push(ms * scale);
-        last = Some(c);
+        last = Some((rows, c));
     }
-    // The first of several is a warm-up.
-    record.set_times(&times[usize::from(runs > 1)..], 1);
-    if rows < a.nrows() {
-        record.message = Some(format!("time of {rows} rows, scaled up"));
+    record.set_times(&times[runs.warmups..], 1);
+    if runs.rows < a.nrows() {
+        record.message = Some(format!("times of {} rows each, scaled up", runs.rows));
     }
-    let Some(c) = last else { return Ok(()) };
-    let own = sample(rows);
-    verify(record, a, &own, take_rows(c.view(), &own)?.view())
+    let Some((rows, c)) = last else { return Ok(()) };
+    let own = sample(rows.len());
+    let of_a: Vec<_> = own.iter().map(|k| rows[*k]).collect();
+    verify(record, a, &of_a, take_rows(c.view(), &own)?.view())
 }
 
 /// `hash-rows` and `gustavson` on `threads`.
@@ -76,10 +97,36 @@ pub(super) fn implementations<T: Value>(
     let measured = both.map(|(algorithm, most)| {
         record(blank, algorithm.name(), |r| {
             let all = blank.products.unwrap_or(0);
-            let parts = all.div_ceil(most * threads.count() as u64).max(1) as usize;
+            let parts = match a.nrows() <= WHOLE {
+                true => 1,
+                false => all.div_ceil(most * threads.count() as u64).max(1) as usize,
+            };
             r.chosen = Some(algorithm.to_string());
-            rows_times(r, a, a.nrows().div_ceil(parts), 1 + RUNS, &options(algorithm, threads))
+            let runs = Runs { rows: a.nrows().div_ceil(parts), warmups: 1, timed: RUNS };
+            time_rows(r, a, &runs, &options(algorithm, threads))
         })
     });
     Ok(measured.into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn executions_of_some_rows_have_no_row_in_common() {
+        let runs = Runs { rows: 16, warmups: 1, timed: 3 };
+        let mut all: Vec<_> = (0..4).flat_map(|run| runs.rows_of(run, 8192)).collect();
+        all.sort_unstable();
+        all.dedup();
+        assert_eq!(all.len(), 64);
+        assert!(all[63] < 8192 && all[63] > 7600, "{}", all[63]);
+    }
+
+    #[test]
+    fn an_execution_of_all_rows_has_each_once() {
+        let runs = Runs { rows: 5, warmups: 1, timed: 3 };
+        assert_eq!(runs.rows_of(2, 5), [0, 1, 2, 3, 4]);
+        assert!(Runs { rows: 0, warmups: 0, timed: 1 }.rows_of(0, 0).is_empty());
+    }
 }

@@ -17,6 +17,7 @@ mod plan;
 #[cfg(test)]
 mod tests;
 pub mod tiled;
+mod tiles;
 pub(crate) mod types;
 
 pub use crate::papers::spgemm::{dense_naive, pipeline, shared_row};

@@ -100,10 +100,10 @@ impl<'a> PaperB<'a> {
         self.times.keys().map(|key| key.3).max().unwrap_or(0)
     }
 
-    /// The time of an algorithm: without threads, or with `threads`.
+    /// The time of an algorithm: without threads, with `threads`, or with the one thread that it runs on.
     pub fn time(&self, sparsity: i64, algorithm: &str, n: usize, threads: usize) -> Option<f64> {
         let of = |threads| self.times.get(&(sparsity, algorithm, n, threads)).copied();
-        of(0).or(of(threads))
+        of(0).or(of(threads)).or(of(1))
     }
 
     /// The time of `base` over that of `ours`.

@@ -6,8 +6,15 @@ use crate::analysis::{PaperB, Platform};
 use crate::draw::{Axis, Figure, Mark, Points, series};
 
 /// The study's implementations, as records name them.
-const SHOWN: [&str; 6] =
-    ["dense-naive", "gustavson", "hash-rows", "pipeline", "shared-row", "shared-row+transfers"];
+const SHOWN: [&str; 7] = [
+    "dense-naive",
+    "dense-naive+cpu",
+    "gustavson",
+    "hash-rows",
+    "pipeline",
+    "shared-row",
+    "shared-row+transfers",
+];
 /// The paper's kernel on the GPU, its baseline on the CPU, and its pipeline of both.
 const KERNEL: &str = "shared-row";
 const BASELINE: &str = "hash-rows";
@@ -35,8 +42,8 @@ fn of(study: &PaperB<'_>) -> Vec<Figure> {
             format!("study size {gpu} {sparsity}"),
             title(percent(sparsity)),
             format!(
-                "gustavson (ours) and hash-rows (the paper's) run on {threads} threads of the CPU; \
-                 the others on the GPU: dense-naive and shared-row with operands in its memory, \
+                "gustavson (ours) and hash-rows (the paper's) run on {threads} threads of the CPU, \
+                 dense-naive+cpu on one; the others on the GPU: dense-naive and shared-row with operands in its memory, \
                  shared-row+transfers from CSR in host memory and back, pipeline from dense matrices \
                  of the host, converted by its {threads} threads, to C on the GPU."
             ),

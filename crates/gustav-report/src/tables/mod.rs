@@ -41,6 +41,7 @@ pub(crate) fn all(platforms: &[Platform]) -> Vec<Table> {
         orders::break_even,
         papers::implementations,
         papers::claims,
+        papers::tiles,
         papers::row_length_rule,
         papers::vendor_functions,
         papers::strip_widths,

@@ -257,6 +257,25 @@ fn means_of_implementations_are_those_of_their_lines() {
 }
 
 #[test]
+fn tiles_stand_beside_the_product_in_one_piece() {
+    let of = |algorithm, ms, reason: Option<&str>| Record {
+        reason: reason.map(str::to_owned),
+        ..on_gpu("gustav", algorithm, ms)
+    };
+    let records = [
+        of("auto+transfers", 50.0, None),
+        of("tiled", 60.0, Some("tiles: 1, within 9 MiB")),
+        of("tiled#1", 75.0, Some("tiles: 4, within 3 MiB")),
+    ];
+    let found = rows(&records, "tiles");
+    let ends: Vec<_> = found.iter().map(|row| row[row.len() - 3..].join(" ")).collect();
+    assert_eq!(
+        ends,
+        ["one piece 50 1.00", "tiles: 1, within 9 MiB 60 1.20", "tiles: 4, within 3 MiB 75 1.50"]
+    );
+}
+
+#[test]
 fn programs_are_compared_with_every_engine_over_real_and_over_generated_matrices() {
     let program = |matrix: &str, engine: &str, ms: f64, products: Option<f64>| {
         let algorithm = if engine == "gustav" { "auto" } else { "default" };
