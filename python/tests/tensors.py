@@ -36,6 +36,18 @@ def checked(f, *inputs):
     return gradcheck(f, inputs) and gradgradcheck(f, inputs)
 
 
+def same(found, expected, inputs, **tolerances):
+    """Two results are close, and their gradients with respect to the inputs."""
+    torch.testing.assert_close(found, expected, **tolerances)
+    weights = torch.linspace(-1.0, 2.0, found.numel(), dtype=found.dtype).reshape(found.shape)
+    for one, two in zip(
+        torch.autograd.grad((found * weights).sum(), inputs),
+        torch.autograd.grad((expected * weights).sum(), inputs, retain_graph=True),
+        strict=True,
+    ):
+        torch.testing.assert_close(one, two, **tolerances)
+
+
 class Seen(TorchDispatchMode):
     """The operators of the package that are called within it."""
 

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from tensors import DEVICES, F64, Seen, check_replays, random
+from tensors import DEVICES, F64, Seen, check_replays, random, same
 from torch.autograd import gradcheck, gradgradcheck
 from torch.library import opcheck
 from torch.nn.functional import leaky_relu
@@ -41,17 +41,6 @@ def by_edges(edges, x, att_src, att_dst, negative_slope=0.2):
 
 def vectors(dtype=F64):
     return tuple(t.clone().requires_grad_() for t in random(2, 1, HEADS, FEATURES, dtype=dtype).detach())
-
-
-def same(found, expected, inputs, **tolerances):
-    torch.testing.assert_close(found, expected, **tolerances)
-    weights = torch.linspace(-1.0, 2.0, found.numel(), dtype=found.dtype).reshape(found.shape)
-    for one, two in zip(
-        torch.autograd.grad((found * weights).sum(), inputs),
-        torch.autograd.grad((expected * weights).sum(), inputs, retain_graph=True),
-        strict=True,
-    ):
-        torch.testing.assert_close(one, two, **tolerances)
 
 
 @pytest.mark.parametrize("slope", [0.2, 0.0, 1.0])

@@ -2,7 +2,7 @@
 
 import pytest
 import torch
-from tensors import DEVICES, F64, Seen, check_replays, made, random
+from tensors import DEVICES, F64, Seen, check_replays, made, random, same
 from torch.autograd import gradcheck, gradgradcheck
 from torch.library import opcheck
 from torch.nn.functional import linear
@@ -26,17 +26,6 @@ def device(request):
 def layer(of_in, of_out, dtype=F64):
     """Features, weight and bias."""
     return random(SOURCES, of_in, dtype=dtype), random(of_out, of_in, dtype=dtype), random(of_out, dtype=dtype)
-
-
-def same(found, expected, inputs, **tolerances):
-    torch.testing.assert_close(found, expected, **tolerances)
-    weights = torch.linspace(-1.0, 2.0, found.numel(), dtype=found.dtype).reshape(found.shape)
-    for one, two in zip(
-        torch.autograd.grad((found * weights).sum(), inputs),
-        torch.autograd.grad((expected * weights).sum(), inputs, retain_graph=True),
-        strict=True,
-    ):
-        torch.testing.assert_close(one, two, **tolerances)
 
 
 def dense(full, values, pattern):

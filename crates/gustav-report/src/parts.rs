@@ -84,8 +84,8 @@ pub(crate) fn arranged(tables: Vec<Table>, chapters: Vec<Chapter>) -> Vec<Part> 
         let take = |name: &&str| chapters.extract_if(.., |chapter| chapter.name == *name).next();
         Part { title, tables: own_tables, chapters: of_chapters.iter().filter_map(take).collect() }
     });
-    let left = tables.iter().map(|t| t.id).chain(chapters.iter().map(|c| c.name));
-    debug_assert_eq!(left.collect::<Vec<_>>(), [""; 0], "no part has them");
+    let left: Vec<_> = tables.iter().map(|t| t.id).chain(chapters.iter().map(|c| c.name)).collect();
+    debug_assert!(left.is_empty(), "no part has {left:?}");
     let is_filled = |part: &Part| !(part.tables.is_empty() && part.chapters.is_empty());
     parts.into_iter().filter(is_filled).collect()
 }

@@ -13,6 +13,9 @@ use super::{clocked, record, sample, sparse_of, verify};
 use crate::cuda::Started;
 use crate::value::Value;
 
+/// The name of the last measurement of a matrix that is the GPU's alone.
+pub(super) const LAST: &str = "shared-row+transfers";
+
 // Timed executions, and the number for those longer than `LONG_MS`.
 const RUNS: usize = 15;
 const LONG_RUNS: usize = 5;
@@ -124,7 +127,7 @@ pub(super) fn csr_c<T: Value>(gpu: &Started, a: &Csr<T>, blank: &Record) -> Resu
         r.set_times(&times, 1);
         Ok(())
     });
-    let moved = record(blank, "shared-row+transfers", |r| {
+    let moved = record(blank, LAST, |r| {
         let mut parts = Vec::new();
         let times = runs(&mut || {
             let (up, operands) = clocked(|| {

@@ -10,7 +10,7 @@ use super::{clocked, record, sample, verify};
 use crate::check::take_rows;
 use crate::value::Value;
 
-// Timed executions, after one warm-up.
+// Timed executions.
 const RUNS: usize = 3;
 // Most rows of A of which all are multiplied. Of larger matrices, whose rows are random and alike, every execution
 // multiplies other rows, and its time is scaled up.
@@ -18,10 +18,10 @@ const WHOLE: usize = 4096;
 // Most products per thread of such an execution.
 const HASH_PRODUCTS: u64 = 6_000_000;
 const FAIR_PRODUCTS: u64 = 60_000_000;
-// The same for dense rows times dense columns, where all rows of 4096 take nine minutes on one thread. B is converted to
-// dense first: the fewest rows with which that takes little of the time.
+// The same for dense rows times dense columns, of which 4096 take eight minutes on one thread.
 const WHOLE_DENSE: usize = 2048;
 const DENSE_PRODUCTS: usize = 500_000_000;
+// B is converted to dense first: the fewest rows with which that takes little of the time.
 const DENSE_ROWS: usize = 8;
 
 /// `dense-naive` on one thread: all rows once, or some of them in every execution.
@@ -33,7 +33,7 @@ pub(super) fn dense_naive<T: Value>(a: &Csr<T>, blank: &Record) -> Record {
         r.chosen = Some(algorithm.to_string());
         let runs = match a.nrows() <= WHOLE_DENSE {
             true => Runs { rows: a.nrows(), warmups: 0, timed: 1 },
-            false => Runs { rows: sampled.min(a.nrows()), warmups: 0, timed: RUNS },
+            false => Runs::of_some(a.nrows(), sampled, 0),
         };
         time_rows(r, a, &runs, &options(algorithm, &threads))
     })
@@ -53,10 +53,19 @@ struct Runs {
 }
 
 impl Runs {
-    /// The rows of execution `run`, spread over the matrix, which no other execution multiplies.
+    /// Executions that multiply at most `rows` of `all` rows, none of them twice.
+    fn of_some(all: usize, rows: usize, warmups: usize) -> Self {
+        let runs = warmups + RUNS;
+        Runs { rows: rows.min(all / runs).max(1), warmups, timed: RUNS }
+    }
+
+    /// The rows of execution `run`, spread over the matrix: all, or such that no other execution multiplies.
     fn rows_of(&self, run: usize, all: usize) -> Vec<usize> {
-        let (step, runs) = (all / self.rows.max(1), self.warmups + self.timed);
-        (0..self.rows).map(|k| k * step + run * step / runs).collect()
+        let runs = self.warmups + self.timed;
+        match self.rows == all {
+            true => (0..all).collect(),
+            false => (0..self.rows).map(|k| (k * runs + run) * all / (self.rows * runs)).collect(),
+        }
     }
 }
 
@@ -78,6 +87,10 @@ fn time_rows<T: Value>(
         last = Some((rows, c));
     }
     record.set_times(&times[runs.warmups..], 1);
+    if runs.timed == 1 {
+        // One time has no spread.
+        (record.lower_ms, record.upper_ms) = (None, None);
+    }
     if runs.rows < a.nrows() {
         record.message = Some(format!("times of {} rows each, scaled up", runs.rows));
     }
@@ -97,12 +110,12 @@ pub(super) fn implementations<T: Value>(
     let measured = both.map(|(algorithm, most)| {
         record(blank, algorithm.name(), |r| {
             let all = blank.products.unwrap_or(0);
-            let parts = match a.nrows() <= WHOLE {
-                true => 1,
-                false => all.div_ceil(most * threads.count() as u64).max(1) as usize,
-            };
+            let parts = all.div_ceil(most * threads.count() as u64).max(1) as usize;
             r.chosen = Some(algorithm.to_string());
-            let runs = Runs { rows: a.nrows().div_ceil(parts), warmups: 1, timed: RUNS };
+            let runs = match a.nrows() <= WHOLE || parts == 1 {
+                true => Runs { rows: a.nrows(), warmups: 1, timed: RUNS },
+                false => Runs::of_some(a.nrows(), a.nrows().div_ceil(parts), 1),
+            };
             time_rows(r, a, &runs, &options(algorithm, threads))
         })
     });
@@ -115,12 +128,16 @@ mod tests {
 
     #[test]
     fn executions_of_some_rows_have_no_row_in_common() {
-        let runs = Runs { rows: 16, warmups: 1, timed: 3 };
-        let mut all: Vec<_> = (0..4).flat_map(|run| runs.rows_of(run, 8192)).collect();
-        all.sort_unstable();
-        all.dedup();
-        assert_eq!(all.len(), 64);
-        assert!(all[63] < 8192 && all[63] > 7600, "{}", all[63]);
+        for (all, wanted) in [(8192, 16), (8192, 2731), (8192, 4096), (5000, 1249), (5, 3)] {
+            let runs = Runs::of_some(all, wanted, 1);
+            assert!(runs.rows <= wanted);
+            let mut rows: Vec<_> = (0..4).flat_map(|run| runs.rows_of(run, all)).collect();
+            rows.sort_unstable();
+            rows.dedup();
+            assert_eq!(rows.len(), 4 * runs.rows);
+            let last = rows[rows.len() - 1];
+            assert!(last < all && last >= all - 1 - all / (4 * runs.rows), "{last} of {all}");
+        }
     }
 
     #[test]

@@ -5,7 +5,7 @@
 //! `shared-row+csr` with C in CSR form, allocation included; `shared-row+transfers`, which starts and ends in host
 //! memory; `dense-naive` on a thread of the CPU; and for 4, 8, 16 and 32 threads, as far as there are cores,
 //! `pipeline` and `convert-then-multiply` from dense matrices on the host, `hash-rows` and `gustavson`. Of matrices from
-//! 16,000 rows on, which the paper cuts into tiles: `tiled` with bounds on the memory of the device, beside the whole.
+//! 16,000 rows on, which the paper cuts into tiles: `tiled`, for several sizes of memory, beside the whole product.
 
 mod device;
 mod host;
@@ -15,7 +15,6 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use gustav_core::{Csr, CsrView, DType, Error, Operation, Result, Scalar};
 use gustav_cpu::Threads;
-use gustav_plan::Algorithm;
 use gustav_report::{Case, Machine, Record, RecordFile, Status};
 use gustav_testkit::oracle;
 
@@ -53,11 +52,11 @@ pub(crate) fn run(args: &BenchArgs, suite: &Suite) -> Result<Outcome> {
     let study = Study { suite, gpu: &gpu, machine: &machine, threads: &threads, seed: args.seed };
     let (mut outcome, end) = (Outcome::default(), args.end());
     for (workload, cases) in schedule::cases(args, suite, &listing::list(suite)?.0) {
-        // A measurement of each matrix, to tell whether it is done.
-        let one = [Algorithm::SharedRow, Algorithm::Tiled].map(|of| [format!("gustav:{of}")]);
+        // The last of the measurements on the GPU alone, to tell whether a matrix is done.
+        let last = [device::LAST, tiles::LAST].map(|name| [format!("gustav:{name}")]);
         let held = |c: &Typed| {
             let asked = c.asked(workload, 0, args.seed, Some(&gpu.about.name));
-            one.iter().any(|one| file.holds(&asked, one))
+            last.iter().any(|last| file.holds(&asked, last))
         };
         let (done, left): (Vec<_>, Vec<_>) = cases.into_iter().partition(held);
         outcome.resumed += done.len();

@@ -17,10 +17,13 @@ use crate::value::Value;
 // Timed executions, after one warm-up.
 const RUNS: usize = 5;
 
-/// Bounds on the memory of the device, as parts of what the whole product takes there.
+/// Sizes of memory that tiles are made for, as parts of what the whole product takes.
 const PARTS: [usize; 3] = [1, 4, 16];
 
-/// `tiled` with every bound, and the whole product at once: operands are copied to the device and C back.
+/// The name of the last measurement of a matrix.
+pub(super) const LAST: &str = "tiled#2";
+
+/// The whole product, operands copied to the device and C back, and `tiled` for every size of memory.
 pub(super) fn all<T: Value>(gpu: &Started, a: &Csr<T>, blank: &Record) -> Result<Vec<Record>> {
     let problem = Problem::spgemm(&a.view(), &a.view());
     let options = Options::default();
@@ -36,16 +39,16 @@ pub(super) fn all<T: Value>(gpu: &Started, a: &Csr<T>, blank: &Record) -> Result
             c.download()
         })
     })];
-    // As `tiled` counts: both operands, C dense and in CSR form.
-    let (m, n) = (a.nrows(), a.ncols());
-    let entry = size_of::<T>() + size_of::<u32>();
-    let whole = 2 * a.nnz() * entry + m * n * (size_of::<T>() + entry);
+    // As `tiled` counts: both operands, C dense and in CSR form; their offsets are within the last number.
+    let (dense, entry) = (a.nrows() * a.ncols(), size_of::<T>() + size_of::<u32>());
+    let nnz_of_c = records[0].nnz_c.unwrap_or(0) as usize;
+    let whole = 2 * a.nnz() * entry + dense * size_of::<T>() + nnz_of_c * entry + (1 << 20);
     for (k, part) in PARTS.into_iter().enumerate() {
         let name = match k {
             0 => Algorithm::Tiled.to_string(),
             _ => format!("{}#{k}", Algorithm::Tiled),
         };
-        let memory = whole.div_ceil(part) + (1 << 20);
+        let memory = whole.div_ceil(part);
         records.push(record(blank, &name, |r| {
             let mut tiles = 0;
             time(r, a, || {
@@ -57,7 +60,7 @@ pub(super) fn all<T: Value>(gpu: &Started, a: &Csr<T>, blank: &Record) -> Result
                 let one = <T as Scalar>::one().to_accum();
                 tiled::multiply(&gpu.device, (a.view(), one, a.view()), &problem, &options, tiling)
             })?;
-            r.reason = Some(format!("tiles: {tiles}, within {} MiB", memory >> 20));
+            r.reason = Some(format!("tiles: {tiles}, for {} MiB", memory >> 20));
             Ok(())
         }));
     }
@@ -73,7 +76,7 @@ fn time<T: Value>(
     let mut c = multiply()?;
     let mut times = Vec::new();
     for _ in 0..RUNS {
-        // The memory of the last result is not made anew meanwhile.
+        // Freed first, so that its memory is used again.
         drop(c);
         let (ms, made) = clocked(&mut multiply)?;
         times.push(ms);

@@ -55,24 +55,48 @@ pub fn multiply<T: Scalar, I: Index, O: Index>(
     mut tiling: Tiling<'_>,
 ) -> Result<Csr<T, I, O>> {
     supports(problem)?;
-    if problem.inner() != b.nrows() {
+    if problem.inner() != b.nrows() || a.ncols() != b.nrows() {
         return Err(Error::Shape {
             op: "spgemm",
-            expected: format!("B with {} rows", problem.inner()),
-            found: format!("{} x {}", b.nrows(), b.ncols()),
+            expected: format!("A with {} columns and B with as many rows", problem.inner()),
+            found: format!("{} x {} and {} x {}", a.nrows(), a.ncols(), b.nrows(), b.ncols()),
         });
     }
     let free = device.memory()?.0 / 8 * EIGHTHS;
     let budget = tiling.memory.map_or(free, |cap| cap.min(free));
+    let (m, n) = (a.nrows(), b.ncols());
     let mut grid = tiles::cut(&a, &b, budget)?;
     loop {
         let run = Run { device, a, alpha, b, problem, options, grid };
-        match run.multiply(&mut tiling) {
-            Err(e @ Error::OutOfMemory { .. }) => match grid.halved(a.nrows(), b.ncols()) {
-                Some(finer) => grid = finer,
-                None => return Err(e),
-            },
-            other => return other,
+        let mut done = match run.multiply(&mut tiling) {
+            Ok(done) => done,
+            Err(Stopped::Failed(e)) => return Err(e),
+            Err(Stopped::TooLarge(e)) => {
+                grid = grid.doubled(m, n, false).ok_or(e)?;
+                continue;
+            }
+        };
+        return match done.len() {
+            1 => done.pop().ok_or(Error::Length { what: "tiles", expected: 1, found: 0 }),
+            _ => tiles::join(grid, (m, n), &done),
+        };
+    }
+}
+
+/// Why an attempt ended before its last tile.
+enum Stopped {
+    /// A tile does not fit on the device; smaller ones may.
+    TooLarge(Error),
+    /// For any other reason, memory of the host among them.
+    Failed(Error),
+}
+
+impl Stopped {
+    /// An error of work on the device.
+    fn on_device(error: Error) -> Self {
+        match error {
+            Error::OutOfMemory { .. } => Stopped::TooLarge(error),
+            _ => Stopped::Failed(error),
         }
     }
 }
@@ -89,19 +113,27 @@ struct Run<'r, T: Scalar, I: Index, O: Index> {
 }
 
 impl<T: Scalar, I: Index, O: Index> Run<'_, T, I, O> {
-    fn multiply(&self, tiling: &mut Tiling<'_>) -> Result<Csr<T, I, O>> {
+    /// The tiles of C, column after column.
+    fn multiply(&self, tiling: &mut Tiling<'_>) -> std::result::Result<Vec<Csr<T, I, O>>, Stopped> {
+        let upload = |m: &CsrView<'_, T, I, O>| {
+            DeviceCsr::upload(self.device, m).map_err(Stopped::on_device)
+        };
         let Grid { rows, cols } = self.grid;
         let mut done = Vec::new();
         for col in 0..cols {
             let columns = part(self.b.ncols(), cols, col);
             let b = match cols {
-                1 => DeviceCsr::upload(self.device, &self.b)?,
-                _ => DeviceCsr::upload(self.device, &tiles::columns_of(&self.b, columns)?.view())?,
+                1 => upload(&self.b)?,
+                _ => {
+                    let tile = tiles::columns_of(&self.b, columns).map_err(Stopped::Failed)?;
+                    upload(&tile.view())?
+                }
             };
             for row in 0..rows {
                 let of = part(self.a.nrows(), rows, row);
-                let offsets = tiles::offsets_of(&self.a, of.clone())?;
-                let a = DeviceCsr::upload(self.device, &tiles::rows_of(&self.a, of, &offsets)?)?;
+                let offsets = tiles::offsets_of(&self.a, of.clone()).map_err(Stopped::Failed)?;
+                let tile = tiles::rows_of(&self.a, of, &offsets).map_err(Stopped::Failed)?;
+                let a = upload(&tile)?;
                 let problem = Problem {
                     rows: a.nrows(),
                     nnz: a.nnz(),
@@ -110,19 +142,18 @@ impl<T: Scalar, I: Index, O: Index> Run<'_, T, I, O> {
                     ..self.problem.clone()
                 };
                 let call = Call::new().alpha(self.alpha);
-                let c = multiply_tile(&a, &b, &problem, self.options, call)?;
-                done.push(c.download()?);
+                let c = multiply_tile(&a, &b, &problem, self.options, call)
+                    .map_err(Stopped::on_device)?;
+                done.push(c.download().map_err(Stopped::Failed)?);
                 let progress = Progress { done: done.len(), tiles: rows * cols };
                 let go_on = tiling.progress.as_mut().map(|report| report(progress));
                 if go_on == Some(ControlFlow::Break(())) && progress.done < progress.tiles {
                     let (done, of) = (progress.done, progress.tiles);
-                    return Err(Error::Cancelled { what: "a tiled product", done, of });
+                    let what = "a tiled product";
+                    return Err(Stopped::Failed(Error::Cancelled { what, done, of }));
                 }
             }
         }
-        match done.len() {
-            1 => done.pop().ok_or(Error::Length { what: "tiles", expected: 1, found: 0 }),
-            _ => tiles::join(self.grid, (self.a.nrows(), self.b.ncols()), &done),
-        }
+        Ok(done)
     }
 }

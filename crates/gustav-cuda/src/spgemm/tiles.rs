@@ -17,34 +17,22 @@ pub(super) struct Grid {
 }
 
 impl Grid {
-    /// Twice as many tiles, divided along their longer side.
-    pub(super) fn halved(self, m: usize, n: usize) -> Option<Grid> {
+    /// Twice as many tiles: of rows, or of columns where every row is a tile or `by_columns` says so and there are more.
+    pub(super) fn doubled(self, m: usize, n: usize, by_columns: bool) -> Option<Grid> {
         let Grid { rows, cols } = self;
-        if n / cols >= m / rows {
-            self.more_columns(n).or(self.more_rows(m))
-        } else {
-            self.more_rows(m)
-        }
-    }
-
-    /// Twice as many tiles of rows.
-    fn more_rows(self, m: usize) -> Option<Grid> {
-        (self.rows < m).then(|| Grid { rows: (2 * self.rows).min(m), ..self })
-    }
-
-    /// Twice as many tiles of columns.
-    fn more_columns(self, n: usize) -> Option<Grid> {
-        (self.cols < n).then(|| Grid { cols: (2 * self.cols).min(n), ..self })
+        let of_rows = (rows < m).then(|| Grid { rows: (2 * rows).min(m), cols });
+        let of_columns = (cols < n).then(|| Grid { rows, cols: (2 * cols).min(n) });
+        if by_columns { of_columns.or(of_rows) } else { of_rows.or(of_columns) }
     }
 }
 
-/// Part `k` of `count` equal parts of `0..len`.
+/// Part `k` of `count` nearly equal parts of `0..len`.
 pub(super) fn part(len: usize, count: usize, k: usize) -> Range<usize> {
     let at = |k: usize| (len as u128 * k as u128 / count as u128) as usize;
     at(k)..at(k + 1)
 }
 
-/// Sums of the numbers before each; the last is that of all.
+/// Prefix sums, in place.
 fn sums(mut lengths: Vec<usize>) -> Vec<usize> {
     let mut sum = 0;
     for length in &mut lengths {
@@ -53,7 +41,7 @@ fn sums(mut lengths: Vec<usize>) -> Vec<usize> {
     lengths
 }
 
-/// `of(i)` for each of `count` rows, and 0 behind them.
+/// `of(i)` for each of `count` rows, and a 0 at the end.
 fn of_rows(
     count: usize,
     what: &'static str,
@@ -65,44 +53,48 @@ fn of_rows(
     Ok(found)
 }
 
-/// The fewest tiles whose operands and result (dense and in CSR) fit in `budget`.
+/// Doubles the number of tiles until operands and result (dense and in CSR) fit in `budget`, as far as is known before:
+/// nonzeros of B, and products, are taken to be spread over the columns evenly.
 ///
-/// Columns are cut while B takes more than half of it: rows of C in tiles of rows follow one another, those in tiles of
-/// columns have to be interleaved.
+/// Columns are cut while nonzeros of B take more than half of it beside B's offsets: rows of C in tiles of rows follow one
+/// another, those in tiles of columns have to be interleaved.
 pub(super) fn cut<T: Scalar, I: Index, O: Index>(
     a: &CsrView<'_, T, I, O>,
     b: &CsrView<'_, T, I, O>,
     budget: usize,
 ) -> Result<Grid> {
     let (m, n) = (a.nrows(), b.ncols());
-    let (value, entry) = (size_of::<T>(), size_of::<T>() + size_of::<I>());
+    let (value, entry, offset) = (size_of::<T>(), size_of::<T>() + size_of::<I>(), size_of::<O>());
     let products = sums(of_rows(m, "products of rows", |i| {
         a.row(i).0.iter().map(|k| b.row_len(k.to_usize())).sum()
     })?);
+    let bytes = |count: usize, each: usize| count as u128 * each as u128;
+    let (budget, offsets_of_b) = (budget as u128, bytes(b.nrows() + 1, offset));
     let mut grid = Grid { rows: 1, cols: 1 };
     loop {
         let Grid { rows, cols } = grid;
-        let of_b = b.nnz().div_ceil(cols) * entry + (b.nrows() + 1) * size_of::<O>();
+        let of_b = bytes(b.nnz().div_ceil(cols), entry);
         let (mut of_a, mut of_c) = (0, 0);
         for k in 0..rows {
             let tile = part(m, rows, k);
-            let offsets = (tile.len() + 1) * size_of::<O>();
+            let offsets = bytes(tile.len() + 1, offset);
             let nnz = a.offsets()[tile.end].to_usize() - a.offsets()[tile.start].to_usize();
-            of_a = of_a.max(nnz * entry + offsets);
-            let dense = tile.len() * n.div_ceil(cols);
+            of_a = of_a.max(bytes(nnz, entry) + offsets);
+            let dense = tile.len().saturating_mul(n.div_ceil(cols));
             let made = (products[tile.end] - products[tile.start]).div_ceil(cols);
-            of_c = of_c.max(dense * value + dense.min(made) * entry + offsets);
+            of_c = of_c.max(bytes(dense, value) + bytes(dense.min(made), entry) + offsets);
         }
-        if of_a + of_b + of_c <= budget {
+        let needed = of_a + offsets_of_b + of_b + of_c;
+        if needed <= budget {
             return Ok(grid);
         }
-        let finer = match of_b > budget / 2 {
-            true => grid.more_columns(n).or(grid.more_rows(m)),
-            false => grid.more_rows(m).or(grid.more_columns(n)),
-        };
-        grid = finer.ok_or(Error::OutOfMemory {
-            what: "one row times one column on the device",
-            needed: (of_a + of_b + of_c) as u128,
+        let by_columns = of_b > offsets_of_b && of_b + offsets_of_b > budget / 2;
+        grid = grid.doubled(m, n, by_columns).ok_or(Error::OutOfMemory {
+            what: match offsets_of_b > budget / 2 {
+                true => "the row offsets of B, a row of A and an element of C on the device",
+                false => "one row times one column on the device",
+            },
+            needed,
             available: Some(budget as u64),
         })?;
     }
@@ -141,7 +133,7 @@ pub(super) fn columns_of<T: Scalar, I: Index, O: Index>(
     let lengths = of_rows(m.nrows(), "row lengths of a tile", |i| {
         m.row(i).0.iter().filter(|j| inside(j)).count()
     })?;
-    filled(columns.len(), sums(lengths), |i, row| {
+    filled(columns.len(), lengths, |i, row| {
         let (own, of) = m.row(i);
         for (j, value) in own.iter().zip(of).filter(|(j, _)| inside(j)) {
             row.put(I::truncate(j.to_usize() - columns.start), *value);
@@ -171,7 +163,7 @@ pub(super) fn join<T: Scalar, I: Index, O: Index>(
     let lengths = of_rows(m, "row lengths of C", |i| {
         parts(i).map(|(_, within, tile)| tile.view().row_len(within)).sum()
     })?;
-    filled(n, sums(lengths), |i, row| {
+    filled(n, lengths, |i, row| {
         for (col, within, tile) in parts(i) {
             let (first, view) = (part(n, cols, col).start, tile.view());
             let (own, of) = view.row(within);
@@ -198,7 +190,8 @@ impl<T, I> Row<'_, T, I> {
     #[inline(always)]
     fn put(&mut self, column: I, value: T) {
         assert!(self.at < self.end, "a row of a tile has more entries than were counted");
-        // SAFETY: the elements from the start of a row to that of the next are this row's, which one task fills.
+        // SAFETY: starts of rows are prefix sums of lengths, so that the elements from one to the next are this row's, within
+        // the arrays, and one task fills it.
         unsafe {
             self.indices.put(self.at, column);
             self.values.put(self.at, value);
@@ -207,15 +200,16 @@ impl<T, I> Row<'_, T, I> {
     }
 }
 
-/// The matrix with these starts of rows, of which `fill(i, row)` puts the entries of row i.
+/// The matrix with these lengths of rows, and a 0 behind them, of which `fill(i, row)` puts the entries of row i.
 ///
 /// # Panics
-/// When it puts another number of them than the starts say.
+/// When it puts another number of them.
 fn filled<T: Scalar, I: Index, O: Index>(
     columns: usize,
-    starts: Vec<usize>,
+    lengths: Vec<usize>,
     fill: impl Fn(usize, &mut Row<'_, T, I>) + Sync,
 ) -> Result<Csr<T, I, O>> {
+    let starts = sums(lengths);
     let (rows, nnz) = (starts.len() - 1, starts[starts.len() - 1]);
     let mut offsets = try_vec::<O>(rows + 1, "row offsets")?;
     for start in &starts {
@@ -243,14 +237,16 @@ mod tests {
 
     #[test]
     fn grids_grow_until_every_tile_is_one_element() {
-        let mut grid = Grid { rows: 1, cols: 1 };
-        let mut seen = 0;
-        while let Some(finer) = grid.halved(5, 9) {
-            assert!(finer.rows * finer.cols > grid.rows * grid.cols);
-            grid = finer;
-            seen += 1;
+        for by_columns in [false, true] {
+            let mut grid = Grid { rows: 1, cols: 1 };
+            let mut seen = 0;
+            while let Some(finer) = grid.doubled(5, 9, by_columns) {
+                assert!(finer.rows * finer.cols > grid.rows * grid.cols);
+                grid = finer;
+                seen += 1;
+            }
+            assert_eq!((grid, seen), (Grid { rows: 5, cols: 9 }, 7));
         }
-        assert_eq!((grid, seen), (Grid { rows: 5, cols: 9 }, 7));
     }
 
     #[test]
@@ -273,6 +269,19 @@ mod tests {
         // B takes 148 bytes.
         assert_eq!(grid(400), Grid { rows: 2, cols: 1 });
         assert!(grid(200).cols > 1);
+        // Offsets of B alone take more than half of it: more columns would not help.
+        let b = Csr::<f32>::new(100, 64, vec![0; 101], Vec::new(), Vec::new()).expect("no entries");
+        let a = Csr::<f32>::new(64, 100, vec![0; 65], Vec::new(), Vec::new()).expect("no entries");
+        let found = cut(&a.view(), &b.view(), 64 * 4 + 2 * 8 + 101 * 4).expect("tiles");
+        assert_eq!(found, Grid { rows: 64, cols: 1 });
+    }
+
+    #[test]
+    fn numbers_of_bytes_do_not_overflow() {
+        let a = Csr::<f64, u64, u64>::new(2, 1, vec![0, 1, 1], vec![0], vec![1.0]).expect("A");
+        let b = Csr::<f64, u64, u64>::new(1, 1 << 62, vec![0, 1], vec![5], vec![1.0]).expect("B");
+        let found = cut(&a.view(), &b.view(), 1 << 20).expect("tiles");
+        assert!(found.cols > 1 << 40, "{found:?}");
     }
 
     fn small() -> Csr<f64> {
@@ -297,33 +306,57 @@ mod tests {
         assert_eq!(rows_of(&view, 3..3, &offsets).expect("no rows").nnz(), 0);
     }
 
+    fn tiles(a: &Csr<f64>, Grid { rows, cols }: Grid) -> Vec<Csr<f64>> {
+        let mut tiles = Vec::new();
+        for col in 0..cols {
+            let of_columns = columns_of(&a.view(), part(a.ncols(), cols, col)).expect("columns");
+            for row in 0..rows {
+                let (view, of) = (of_columns.view(), part(a.nrows(), rows, row));
+                let offsets = offsets_of(&view, of.clone()).expect("offsets");
+                let tile = rows_of(&view, of, &offsets).expect("rows");
+                tiles.push(tile.to_owned().expect("a tile"));
+            }
+        }
+        tiles
+    }
+
     #[test]
     fn a_matrix_is_joined_from_its_tiles() {
-        let a = small();
-        for (rows, cols) in [(1, 1), (3, 1), (1, 5), (2, 2), (3, 5)] {
-            let mut tiles = Vec::new();
-            for col in 0..cols {
-                let of_columns = columns_of(&a.view(), part(5, cols, col)).expect("columns");
-                for row in 0..rows {
-                    let of = part(3, rows, row);
-                    let offsets = offsets_of(&of_columns.view(), of.clone()).expect("offsets");
-                    let view = of_columns.view();
-                    let tile = rows_of(&view, of, &offsets).expect("rows");
-                    tiles.push(tile.to_owned().expect("a tile"));
-                }
-            }
-            let joined = join(Grid { rows, cols }, (3, 5), &tiles).expect("C");
-            let sorted = |c: &Csr<f64>| {
-                let view = c.view();
-                let of_row = |i| {
-                    let (indices, values) = view.row(i);
-                    let mut row: Vec<_> = indices.iter().copied().zip(values.to_vec()).collect();
-                    row.sort_by_key(|(j, _)| *j);
-                    row
-                };
-                (0..3).map(of_row).collect::<Vec<_>>()
-            };
-            assert_eq!(sorted(&joined), sorted(&a), "{rows} x {cols} tiles");
+        // Enough rows for several tasks; their columns increase, so that joined rows are those of before.
+        let (m, n) = (1000, 64);
+        let lengths: Vec<usize> = (0..m).map(|i| (i * 7) % 13).collect();
+        let mut offsets = vec![0];
+        for length in &lengths {
+            offsets.push(offsets.last().unwrap_or(&0) + *length as u32);
         }
+        let indices: Vec<u32> =
+            lengths.iter().flat_map(|l| (0..*l).map(|k| (k * 5) as u32)).collect();
+        let values: Vec<f64> = (0..indices.len()).map(|k| k as f64).collect();
+        let a = Csr::<f64>::new(m, n, offsets, indices, values).expect("a matrix");
+        for (rows, cols) in [(1, 1), (3, 1), (1, 5), (16, 4), (1000, 64)] {
+            let grid = Grid { rows, cols };
+            let joined: Csr<f64> = join(grid, (m, n), &tiles(&a, grid)).expect("C");
+            let parts =
+                |c: &Csr<f64>| (c.offsets().to_vec(), c.indices().to_vec(), c.values().to_vec());
+            assert_eq!(parts(&joined), parts(&a), "{rows} x {cols} tiles");
+        }
+        let unsorted = small();
+        let grid = Grid { rows: 2, cols: 1 };
+        let joined: Csr<f64> = join(grid, (3, 5), &tiles(&unsorted, grid)).expect("C");
+        assert_eq!(joined.indices(), unsorted.indices());
+        for (m, n) in [(0, 5), (5, 0), (0, 0)] {
+            let none = Csr::<f64>::empty(m, n).expect("an empty matrix");
+            let grid =
+                cut(&none.view(), &Csr::empty(n, m).expect("B").view(), 1 << 10).expect("tiles");
+            let joined: Csr<f64> = join(grid, (m, n), &tiles(&none, grid)).expect("C");
+            assert_eq!((joined.nrows(), joined.ncols(), joined.nnz()), (m, n, 0));
+        }
+    }
+
+    #[test]
+    fn more_entries_than_offsets_count_are_an_error() {
+        let lengths = vec![1usize << 31, 1 << 31, 0];
+        let made = filled::<f32, u32, u32>(1, lengths, |_, _| {});
+        assert!(matches!(made, Err(Error::Overflow { .. })), "{made:?}");
     }
 }

@@ -12,6 +12,9 @@ const MARK: &str = "shared-row+csr";
 /// The study's implementation on the CPU, timed on every number of threads.
 pub(crate) const BASELINE: &str = "hash-rows";
 
+/// The dense product on the CPU, on one thread.
+const DENSE: &str = "dense-naive+cpu";
+
 /// The pipeline and its baseline, without and with copying C back.
 const PIPELINES: [(&str, &str); 2] = [
     ("pipeline", "convert-then-multiply"),
@@ -100,10 +103,10 @@ impl<'a> PaperB<'a> {
         self.times.keys().map(|key| key.3).max().unwrap_or(0)
     }
 
-    /// The time of an algorithm: without threads, with `threads`, or with the one thread that it runs on.
+    /// The time of an algorithm: without threads, with `threads`, or with the one that it always has.
     pub fn time(&self, sparsity: i64, algorithm: &str, n: usize, threads: usize) -> Option<f64> {
         let of = |threads| self.times.get(&(sparsity, algorithm, n, threads)).copied();
-        of(0).or(of(threads)).or(of(1))
+        if algorithm == DENSE { of(1) } else { of(0).or(of(threads)) }
     }
 
     /// The time of `base` over that of `ours`.

@@ -60,10 +60,10 @@ pub(super) fn claims(platforms: &[Platform]) -> Table {
     Table::new("claims", "Claims of the study", "platform, claim, found", caption, rows)
 }
 
-/// What multiplies matrices of the host on a GPU in one piece.
+/// What multiplies matrices of the host on a GPU at once.
 const WHOLE: &str = "auto+transfers";
 
-/// Products in tiles within bounds on the memory of a GPU, and in one piece (section 7.2 of that study).
+/// Products in tiles for several sizes of memory, beside the whole product (section 7.2 of that study).
 pub(super) fn tiles(platforms: &[Platform]) -> Table {
     let mut rows: Vec<Row> = Vec::new();
     for platform in platforms {
@@ -73,7 +73,7 @@ pub(super) fn tiles(platforms: &[Platform]) -> Table {
             let Some(whole) = round.iter().find(|r| r.algorithm == WHOLE) else { continue };
             for r in &round {
                 let Some((ms, of_whole)) = r.execute_ms.zip(whole.execute_ms) else { continue };
-                let (how, zeros) = (r.reason.as_deref().unwrap_or("one piece"), 1.0 - r.density());
+                let (how, zeros) = (r.reason.as_deref().unwrap_or("the whole"), 1.0 - r.density());
                 let names =
                     row![platform.name, case.dtype, r.rows, format!("{:.0}", 100.0 * zeros), how];
                 let numbers = row![format!("{ms:.0}"), format!("{:.2}", ms / of_whole)];
@@ -81,8 +81,13 @@ pub(super) fn tiles(platforms: &[Platform]) -> Table {
             }
         }
     }
-    let caption = "Random A times A from and to memory of the host: the whole product on the GPU at once, and tiled                    (section 7.2 of Chen, Chen, Shih, Lee, 2025) with bounds on the GPU's memory of the whole, a quarter                    and a sixteenth of what operands and C, dense and in CSR form, take. The bounds stand for matrices                    beyond a GPU's memory. Transfers and allocations are in the times.";
-    let columns = "platform, type, N, zeros (%), how, ms, over one piece";
+    let caption = "Random A times A from and to memory of the host: the whole product on the GPU, and tiled \
+                   (section 7.2 of Chen, Chen, Shih, Lee, 2025) for the memory that operands and C, dense and in \
+                   CSR form, take, for a quarter and for a sixteenth of it, which stand for matrices beyond a GPU's \
+                   memory. The planner chooses the algorithm of the whole product and of a tile. Columns of B are \
+                   cut where B takes more than half of the memory, else rows of A alone. Transfers and allocations \
+                   are in the times.";
+    let columns = "platform, type, N, zeros (%), how, ms, over the whole";
     Table::new("tiles", "Products in tiles", columns, caption, rows)
 }
 

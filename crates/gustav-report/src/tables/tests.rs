@@ -257,21 +257,21 @@ fn means_of_implementations_are_those_of_their_lines() {
 }
 
 #[test]
-fn tiles_stand_beside_the_product_in_one_piece() {
+fn tiles_stand_beside_the_whole_product() {
     let of = |algorithm, ms, reason: Option<&str>| Record {
         reason: reason.map(str::to_owned),
         ..on_gpu("gustav", algorithm, ms)
     };
     let records = [
         of("auto+transfers", 50.0, None),
-        of("tiled", 60.0, Some("tiles: 1, within 9 MiB")),
-        of("tiled#1", 75.0, Some("tiles: 4, within 3 MiB")),
+        of("tiled", 60.0, Some("tiles: 1, for 9 MiB")),
+        of("tiled#1", 75.0, Some("tiles: 4, for 3 MiB")),
     ];
     let found = rows(&records, "tiles");
     let ends: Vec<_> = found.iter().map(|row| row[row.len() - 3..].join(" ")).collect();
     assert_eq!(
         ends,
-        ["one piece 50 1.00", "tiles: 1, within 9 MiB 60 1.20", "tiles: 4, within 3 MiB 75 1.50"]
+        ["the whole 50 1.00", "tiles: 1, for 9 MiB 60 1.20", "tiles: 4, for 3 MiB 75 1.50"]
     );
 }
 
