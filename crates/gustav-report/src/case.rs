@@ -131,7 +131,8 @@ impl Display for Case {
 }
 
 /// A part of a suite: `op=spmm,n=8|32,dtype=f32,matrix=dlmc*`. Every given key must match; `|`
-/// separates alternatives, `*` in one stands for any text.
+/// separates alternatives, `*` in one stands for any text. Names of generated matrices have commas: what follows one
+/// without a key belongs to `matrix=` before it.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Filter {
     rules: Vec<(Key, Vec<String>)>,
@@ -211,8 +212,20 @@ impl FromStr for Filter {
                         .into(),
             })
         };
-        let parts = text.split(',').filter(|p| !p.trim().is_empty());
-        Ok(Filter { rules: parts.map(rule).collect::<Result<_>>()? })
+        let mut rules: Vec<(Key, Vec<String>)> = Vec::new();
+        for part in text.split(',').filter(|p| !p.trim().is_empty()) {
+            match rules.last_mut() {
+                Some((Key::Matrix, names)) if !part.contains('=') => {
+                    let mut more = part.split('|').map(str::trim);
+                    if let (Some(name), Some(end)) = (names.last_mut(), more.next()) {
+                        *name = format!("{name},{end}");
+                    }
+                    names.extend(more.map(str::to_owned));
+                }
+                _ => rules.push(rule(part)?),
+            }
+        }
+        Ok(Filter { rules })
     }
 }
 
@@ -254,6 +267,21 @@ mod tests {
         let sampled: Filter = "op=sddmm,n=8".parse().unwrap();
         let matches = |n| sampled.matches(&case(Operation::Sddmm, n, DType::F32));
         assert!(matches(8) && !matches(32));
+    }
+
+    #[test]
+    fn names_of_generated_matrices_have_commas() {
+        let filter: Filter = "matrix=sparse:64x64,0.9|fem:2x2x2,3|cant,n=8".parse().unwrap();
+        for (name, admitted) in [
+            ("sparse:64x64,0.9", true),
+            ("fem:2x2x2,3", true),
+            ("cant", true),
+            ("sparse:64x64", false),
+        ] {
+            assert_eq!(filter.admits_matrix(name), admitted, "{name}");
+        }
+        assert!(filter.admits_columns(8) && !filter.admits_columns(9));
+        assert!("op=spmm,0.9".parse::<Filter>().is_err());
     }
 
     #[test]
