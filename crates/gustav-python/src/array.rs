@@ -1,7 +1,5 @@
 //! Arrays of Python, in place: what NumPy, DLPack, `__array_interface__` and `__cuda_array_interface__` describe.
 
-use std::ops::Range;
-
 use gustav::cuda::{DeviceBuffer, DeviceDense};
 use gustav::{DenseView, DenseViewMut, Layout, Scalar};
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -234,7 +232,7 @@ impl Array {
     }
 
     /// Bytes from one element to the next in each dimension.
-    fn strides(&self) -> &[isize] {
+    pub(crate) fn strides(&self) -> &[isize] {
         &self.dimensions.strides[..self.dimensions.count]
     }
 
@@ -269,7 +267,7 @@ impl Array {
     }
 
     /// The layout and leading dimension of a matrix, if there are such.
-    fn layout(&self) -> Option<(Layout, usize)> {
+    pub(crate) fn layout(&self) -> Option<(Layout, usize)> {
         let size = self.element.bytes().max(1) as isize;
         let [rows, columns] = self.matrix();
         // A vector is a column.
@@ -287,7 +285,7 @@ impl Array {
     }
 
     /// Rows and columns; a vector is one column.
-    fn matrix(&self) -> [usize; 2] {
+    pub(crate) fn matrix(&self) -> [usize; 2] {
         self.dimensions.shape
     }
 
@@ -519,70 +517,6 @@ impl Array {
             ))
         })
     }
-
-    /// Refuses an operand whose memory overlaps with this array, which is written.
-    ///
-    /// # Errors
-    /// `ValueError` naming both.
-    pub fn refuse_overlap(&self, operand: &Array) -> PyResult<()> {
-        if !share_bytes(&self.extent(), &operand.extent()) || self.is_beside(operand) {
-            return Ok(());
-        }
-        Err(PyValueError::new_err(format!(
-            "{} overlaps {} in memory; give another array, or a copy of {}",
-            self.name, operand.name, operand.name
-        )))
-    }
-
-    /// Addresses from the first byte to behind the last.
-    pub(crate) fn extent(&self) -> Range<usize> {
-        let start = self.data as usize;
-        if self.len() == 0 {
-            return start..start;
-        }
-        let (before, behind) = self.reach();
-        start - before..start + behind
-    }
-
-    /// Bytes from the address down to the first and up to behind the last; there are elements.
-    fn reach(&self) -> (usize, usize) {
-        let (mut before, mut behind) = (0, self.element.bytes());
-        for (n, stride) in self.shape().iter().zip(self.strides()) {
-            let bytes = stride.unsigned_abs() * (n - 1);
-            *if *stride < 0 { &mut before } else { &mut behind } += bytes;
-        }
-        (before, behind)
-    }
-
-    /// Whether both are blocks of one array whose lines do not overlap.
-    fn is_beside(&self, other: &Array) -> bool {
-        let (Some((layout, leading)), Some((of_other, leading_of_other))) =
-            (self.layout(), other.layout())
-        else {
-            return false;
-        };
-        if (layout, leading) != (of_other, leading_of_other) || leading == 0 {
-            return false;
-        }
-        let size = self.element.bytes();
-        let length = |a: &Array| match layout {
-            Layout::RowMajor => a.matrix()[1] * a.element.bytes(),
-            Layout::ColumnMajor => a.matrix()[0] * a.element.bytes(),
-        };
-        let line = leading * size;
-        if size != other.element.bytes() {
-            return false;
-        }
-        // Where a line of the other begins within a line of this.
-        let at = (other.data as usize).wrapping_sub(self.data as usize) as isize;
-        let at = at.rem_euclid(line as isize) as usize;
-        at >= length(self) && at + length(other) <= line
-    }
-}
-
-/// Whether a byte is in both: none is in an array without elements, wherever its address is.
-pub(crate) fn share_bytes(one: &Range<usize>, other: &Range<usize>) -> bool {
-    one.start.max(other.start) < one.end.min(other.end)
 }
 
 /// A packed copy of an array, by the library that it belongs to.

@@ -19,6 +19,7 @@ mod files;
 mod interface;
 mod mpi;
 mod numpy;
+mod overlap;
 mod pattern;
 mod place;
 mod scale;

@@ -9,11 +9,12 @@ use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 
 use crate::arguments;
-use crate::array::{Array, share_bytes};
+use crate::array::Array;
 use crate::block::Block;
 use crate::device_pattern::AnyDevice;
 use crate::element::Element;
 use crate::error::{Fault, interruptible};
+use crate::overlap::share_bytes;
 use crate::place::{Given, Gpu, Place, elsewhere};
 use crate::threads;
 

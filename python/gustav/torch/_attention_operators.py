@@ -11,7 +11,7 @@ from torch import Tensor
 from .. import _families, _gustav
 from ._calls import calls
 from ._layouts import exported, for_module, of_nonzeros, packed, rows
-from ._pattern import Pattern, kept, of_handle
+from ._pattern import Pattern, concrete_pattern, of_handle
 
 SCHEMAS = (
     "softmax(SymInt handle, Tensor scores) -> Tensor",
@@ -36,7 +36,7 @@ def _softmax_fake(handle: int, scores: Tensor) -> Tensor:
 
 def _softmax_context(ctx: Any, inputs: Any, output: Tensor) -> None:
     ctx.handle = inputs[0]
-    ctx.kept = kept(ctx.handle)
+    ctx.pattern = concrete_pattern(ctx.handle)
     ctx.save_for_backward(output)
 
 
@@ -55,7 +55,7 @@ def _softmax_gradient_fake(handle: int, weights: Tensor, g: Tensor) -> Tensor:
 
 def _softmax_gradient_context(ctx: Any, inputs: Any, output: Tensor) -> None:
     ctx.handle, weights, g = inputs
-    ctx.kept = kept(ctx.handle)
+    ctx.pattern = concrete_pattern(ctx.handle)
     ctx.save_for_backward(weights, g)
 
 
@@ -138,7 +138,7 @@ def type_of_sums(dtype: torch.dtype) -> torch.dtype:
 
 def _attention_context(ctx: Any, inputs: Any, output: Any) -> None:
     ctx.handle, ctx.nnz, q, k, v, bias, *ctx.scores = inputs
-    ctx.kept = kept(ctx.handle)
+    ctx.pattern = concrete_pattern(ctx.handle)
     # Of the logarithms nobody takes gradients: zeros for them would be made in vain.
     ctx.set_materialize_grads(False)
     ctx.save_for_backward(q, k, v, bias, *output)
@@ -234,7 +234,7 @@ def _gradients(
 
 def _attention_gradients_context(ctx: Any, inputs: Any, output: Any) -> None:
     ctx.handle, ctx.nnz, q, k, v, bias, _, _, g, ctx.scale, ctx.negative_slope, ctx.with_bias = inputs
-    ctx.kept = kept(ctx.handle)
+    ctx.pattern = concrete_pattern(ctx.handle)
     ctx.save_for_backward(q, k, v, bias, g)
 
 

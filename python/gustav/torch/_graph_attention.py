@@ -19,7 +19,7 @@ from torch import Tensor
 
 from ._attention_operators import gradients_of, product_of, second_gradients, type_of_sums
 from ._calls import calls, in_own_type
-from ._pattern import Pattern, kept, of_handle
+from ._pattern import Pattern, concrete_pattern, of_handle
 
 SCHEMAS = (
     "graph_attention(SymInt handle, SymInt nnz, Tensor x, Tensor att_src, Tensor att_dst, float negative_slope) "
@@ -65,7 +65,7 @@ def _constants(pattern: Pattern, x: Tensor) -> tuple[Tensor, Tensor]:
         places = [column in (1, width) for column in range(2 * width)]
         return torch.tensor(places, dtype=x.dtype, device=x.device), x.new_zeros(x.shape[1:])
 
-    constants: tuple[Tensor, Tensor] = pattern.keep(("graph attention", x.dtype, x.shape[1:]), make)
+    constants: tuple[Tensor, Tensor] = pattern.cached(("graph attention", x.dtype, x.shape[1:]), make)
     return constants
 
 
@@ -91,7 +91,7 @@ def _graph_attention_fake(handle: int, nnz: int, x: Tensor, *others: Any) -> tup
 
 def _graph_attention_context(ctx: Any, inputs: Any, output: Any) -> None:
     ctx.handle, ctx.nnz, *tensors, ctx.negative_slope = inputs
-    ctx.kept = kept(ctx.handle)
+    ctx.pattern = concrete_pattern(ctx.handle)
     # Of the others nobody takes gradients: zeros for them would be made in vain.
     ctx.set_materialize_grads(False)
     ctx.save_for_backward(*tensors, *output)
@@ -151,7 +151,7 @@ def _gradients_fake(
 
 def _gradients_context(ctx: Any, inputs: Any, output: Any) -> None:
     ctx.handle, ctx.nnz, x, att_src, att_dst, ctx.negative_slope, *_, g = inputs
-    ctx.kept = kept(ctx.handle)
+    ctx.pattern = concrete_pattern(ctx.handle)
     ctx.save_for_backward(x, att_src, att_dst, g)
 
 

@@ -14,7 +14,7 @@ from torch.nn.functional import linear
 
 from .. import _device
 from ._calls import calls, in_own_type, product, recorded
-from ._pattern import Pattern, kept, of_handle
+from ._pattern import Pattern, concrete_pattern, of_handle
 from ._transforms import has_level
 
 SCHEMAS = (
@@ -72,22 +72,16 @@ def _graph_convolution(
 
 
 def _graph_convolution_fake(
-    handle: int,
-    rows: int,
-    values: Tensor | None,
-    x: Tensor,
-    weight: Tensor,
-    bias: Tensor | None,
-    product_first: bool,
+    handle: int, rows: int, values: Tensor | None, x: Tensor, weight: Tensor, *others: Any
 ) -> tuple[Tensor, Tensor]:
-    of_out = weight.shape[0]
-    middle = (rows, x.shape[1]) if product_first else (x.shape[0], of_out)
-    return x.new_empty((rows, of_out)), x.new_empty(middle)
+    out = weight.shape[0]
+    middle = (rows, x.shape[1]) if others[-1] else (x.shape[0], out)
+    return x.new_empty((rows, out)), x.new_empty(middle)
 
 
 def _graph_convolution_context(ctx: Any, inputs: Any, output: Any) -> None:
     ctx.handle, ctx.rows, values, x, weight, _, ctx.product_first = inputs
-    ctx.kept = kept(ctx.handle)
+    ctx.pattern = concrete_pattern(ctx.handle)
     ctx.inner = x.shape[0]
     if values is not None:
         ctx.nnz = values.shape[0]
@@ -120,19 +114,19 @@ def _of_operands(
     if ctx.product_first:
         if needs_weight:
             if not is_constant:
-                middle = product(ctx.kept, ctx.handle, ctx.rows, values, x, False)
+                middle = product(ctx.pattern, ctx.handle, ctx.rows, values, x, False)
             of_weight = g.T @ middle
         if needs_values or needs_x:
             of_middle = g @ weight
             if needs_values:
                 of_values = calls.sddmm(ctx.handle, ctx.nnz, of_middle, x)
             if needs_x:
-                of_x = product(ctx.kept, ctx.handle, ctx.inner, values, of_middle, True)
+                of_x = product(ctx.pattern, ctx.handle, ctx.inner, values, of_middle, True)
     else:
         if needs_values:
             of_values = calls.sddmm(ctx.handle, ctx.nnz, g, middle if is_constant else linear(x, weight))
         if needs_weight or needs_x:
-            of_middle = product(ctx.kept, ctx.handle, ctx.inner, values, g, True)
+            of_middle = product(ctx.pattern, ctx.handle, ctx.inner, values, g, True)
             if needs_weight:
                 of_weight = of_middle.T @ x
             if needs_x:

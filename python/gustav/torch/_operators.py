@@ -15,7 +15,7 @@ from torch import Tensor
 from . import _attention_operators, _calls, _graph_attention, _graph_convolution, _spgemm
 from ._calls import calls, product
 from ._eager import applied
-from ._pattern import Pattern, kept, of_handle
+from ._pattern import Pattern, concrete_pattern, of_handle
 
 __all__ = ["calls", "record_spmm"]
 
@@ -62,7 +62,7 @@ def _spmm_fake(handle: int, rows: int, values: Tensor | None, x: Tensor, transpo
 def _spmm_context(ctx: Any, inputs: Any, output: Tensor) -> None:
     handle, _, values, x, transpose = inputs
     ctx.handle, ctx.transpose = handle, transpose
-    ctx.kept = kept(handle)
+    ctx.pattern = concrete_pattern(handle)
     ctx.inner, ctx.has_batch = x.shape[-2], x.ndim > 2
     if values is not None:
         # Whether all matrices of a batch have the same values.
@@ -140,7 +140,7 @@ def _sddmm_fake(handle: int, nnz: int, q: Tensor, k: Tensor) -> Tensor:
 
 def _sddmm_context(ctx: Any, inputs: Any, output: Tensor) -> None:
     ctx.handle = inputs[0]
-    ctx.kept = kept(ctx.handle)
+    ctx.pattern = concrete_pattern(ctx.handle)
     ctx.save_for_backward(inputs[2], inputs[3])
 
 
@@ -175,7 +175,7 @@ def _spgemm_at_fake(
 def _spgemm_at_context(ctx: Any, inputs: Any, output: Tensor) -> None:
     c, _, a, of_a, transpose_a, b, of_b, transpose_b = inputs
     ctx.handles, ctx.transposes = (a, b, c), (transpose_a, transpose_b)
-    ctx.kept = [kept(handle) for handle in ctx.handles]
+    ctx.patterns = [concrete_pattern(handle) for handle in ctx.handles]
     ctx.save_for_backward(of_a, of_b)
 
 
@@ -224,7 +224,7 @@ def _spmm_extremum_fake(
 
 def _spmm_extremum_context(ctx: Any, inputs: Any, output: Any) -> None:
     ctx.handle, _, ctx.nnz, values, x, ctx.transpose, _ = inputs
-    ctx.kept = kept(ctx.handle)
+    ctx.pattern = concrete_pattern(ctx.handle)
     ctx.save_for_backward(values, x, output[1])
 
 
@@ -270,9 +270,9 @@ def _inverse_lengths(handle: int, rows: int, like: Tensor, transpose: bool) -> T
         counts = torch.bincount(pattern.col, minlength=rows) if transpose else pattern.crow.diff()
         return 1.0 / counts.clamp(min=1).to(torch.float64)
 
-    kept: Tensor = pattern.keep(("inverse lengths", transpose), make)
+    inverse: Tensor = pattern.cached(("inverse lengths", transpose), make)
     # The caller may write to what an operator returns.
-    return kept.to(like.dtype, copy=True)
+    return inverse.to(like.dtype, copy=True)
 
 
 def _inverse_lengths_fake(handle: int, rows: int, like: Tensor, transpose: bool) -> Tensor:

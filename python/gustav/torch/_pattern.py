@@ -56,7 +56,7 @@ def of_handle(handle: int) -> Pattern:
     return pattern
 
 
-def kept(handle: Any) -> Pattern | None:
+def concrete_pattern(handle: Any) -> Pattern | None:
     """The pattern, for a backward pass to find; a traced function has a symbol in place of its number."""
     return of_handle(handle) if isinstance(handle, int) else None
 
@@ -288,7 +288,7 @@ class Pattern:
 
     def is_unique(self) -> bool:
         """Whether no two nonzeros are in one position."""
-        unique: bool = self.keep("unique", self._count_positions)
+        unique: bool = self.cached("unique", self._count_positions)
         return unique
 
     def _count_positions(self) -> bool:
@@ -297,11 +297,11 @@ class Pattern:
             return int(torch.unique(self.positions(columns)).numel()) == self.nnz
         return self._native.is_canonical() or self._native.transposed()[0].is_canonical()
 
-    def kept_permutation(self) -> Any:
+    def cached_permutation(self) -> Any:
         """The permutation, which a graph that is being captured keeps."""
         if torch.compiler.is_compiling():
             return self.permutation
-        return self.keep("permutation", lambda: self.permutation)
+        return self.cached("permutation", lambda: self.permutation)
 
     def positions(self, columns: Tensor) -> Tensor:
         """The :func:`positions` of the nonzeros, whose columns are among these."""
@@ -309,29 +309,29 @@ class Pattern:
 
     def ones(self, dtype: torch.dtype) -> Tensor:
         """As many ones as there are nonzeros. They are kept, and must not be written."""
-        ones: Tensor = self.keep(("ones", dtype), lambda: torch.ones(self.nnz, dtype=dtype, device=self.device))
+        ones: Tensor = self.cached(("ones", dtype), lambda: torch.ones(self.nnz, dtype=dtype, device=self.device))
         return ones
 
-    def keep(self, key: Any, make: Callable[[], Any]) -> Any:
-        """The plan or tensor that is kept under `key`, made if it is not."""
-        kept = self._plans.get(key)
+    def cached(self, key: Any, make: Callable[[], Any]) -> Any:
+        """The plan or tensor that is cached under `key`, made if there is none."""
+        found = self._plans.get(key)
         if self._gpu is not None and torch.cuda.is_current_stream_capturing():
-            if kept is None:
+            if found is None:
                 # What a graph makes is the graph's.
                 return without_transforms(make)()
-            _gustav.keep_for_capture(self.place(), kept)
-        if kept is None:
-            kept = without_transforms(make)()
+            _gustav.keep_for_capture(self.place(), found)
+        if found is None:
+            found = without_transforms(make)()
             # A copy of the keys, as other threads may change the dictionary.
             for oldest in list(self._plans)[: max(0, len(self._plans) - _MOST_PLANS + 1)]:
                 self._plans.pop(oldest, None)
-            self._plans[key] = kept
-        return kept
+            self._plans[key] = found
+        return found
 
     def plan(self, key: Any, make: Callable[[], Any]) -> Any:
-        """The plan that is kept under `key`, made if it is not. A graph that is captured keeps what it executes."""
+        """The plan that is cached under `key`, made if there is none; executing it, a graph that is captured holds it."""
         plan = self._plans.get(key)
-        return self.keep(key, make) if plan is None else plan
+        return self.cached(key, make) if plan is None else plan
 
     def threads(self) -> int:
         """The number of threads that plans on the CPU are made for."""
@@ -363,7 +363,7 @@ class Pattern:
                 batch,
             )
 
-        plan = self.keep(key, make)
+        plan = self.cached(key, make)
         # A plan that was made within a capture is the graph's alone.
         if self._plans.get(key) is plan:
             self._let_find(plan, key)
@@ -397,7 +397,7 @@ class Pattern:
             rows = torch.arange(self.shape[0], device=self.device)
             return rows.repeat_interleave(self.crow.diff(), output_size=self.nnz)
 
-        indices: Tensor = self.keep(("inner indices", transpose), make)
+        indices: Tensor = self.cached(("inner indices", transpose), make)
         return indices
 
     def product(self, values: Tensor | None, x: Tensor, transpose: bool) -> Tensor:

@@ -197,7 +197,7 @@ def _matrix(
         src = src.coalesce() if src.layout == torch.sparse_coo else src
         pattern, values = _pattern(src, None), src.values()
     if values is not None and pattern.permutation is not None:
-        values = values[..., pattern.kept_permutation()]
+        values = values[..., pattern.cached_permutation()]
     return pattern, values
 
 
