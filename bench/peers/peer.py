@@ -1,8 +1,8 @@
 """One peer library behind the benchmark's protocol (bench/PROTOCOL.md).
 
-Started as `python peer.py NAME`; reads one JSON object per line from standard input and answers
-each with one JSON object on one line of standard output. NAME is a key of PEERS at the end, or of
-gpu_peers.py.
+Started as `python peer.py NAME [LIBRARY]`; reads one JSON object per line from standard input and
+answers each with one JSON object on one line of standard output. NAME is a key of PEERS at the end,
+or of gpu_peers.py, or what a run calls the shared library LIBRARY, which library.py drives.
 """
 
 import ctypes
@@ -581,8 +581,8 @@ def call_overhead(function, args):
 
 
 class Session:
-    def __init__(self, name):
-        self.name, self.peer = name, peers(name)[name]()
+    def __init__(self, name, library=None):
+        self.name, self.peer = name, peers(name)[name]() if library is None else of_library(library)
         self.matrices, self.pool, self.case, self.other = {}, None, None, None
         self.overhead = self.peer.call_ms()
 
@@ -644,7 +644,8 @@ class Session:
             self.other = ready(left, right, duplicate(self.pool[: lines * columns]))
         start = clock()
         self.case = ready(a, b, self.pool)
-        return {"prepare_ms": (clock() - start) / 1e6, "copy": copy}
+        prepare_ms = (clock() - start) / 1e6
+        return {"prepare_ms": prepare_ms, "copy": copy, "chosen": getattr(self.case, "chosen", None)}
 
     def run(self, message):
         if message.get("copy", False):
@@ -730,6 +731,12 @@ def peers(name):
     return gpu_peers.PEERS
 
 
+def of_library(path):
+    import library
+
+    return library.Library(path)
+
+
 def main():
     # Libraries may print: the protocol gets the real standard output, they get standard error.
     answers = os.fdopen(os.dup(1), "w")
@@ -740,7 +747,7 @@ def main():
         answers.flush()
 
     try:
-        session = Session(sys.argv[1])
+        session = Session(*sys.argv[1:])
     except Exception as error:
         answer({"error": f"{type(error).__name__}: {error}", "missing": True})
         return

@@ -60,7 +60,7 @@ impl BenchArgs {
 pub struct PeerProgram {
     /// Name of the peer.
     pub name: String,
-    /// The program, which is started with that name as its argument.
+    /// The program, which is started with that name as its argument, or a shared library (.so).
     pub file: PathBuf,
 }
 

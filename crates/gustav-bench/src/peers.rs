@@ -11,6 +11,14 @@ use crate::{BenchArgs, PeerProgram};
 /// Peers that are Rust crates, compiled in by the feature `peers`.
 pub(crate) const CRATE_NAMES: [&str; 3] = ["sprs", "faer", "nalgebra-sparse"];
 
+/// Peers in processes of their own that multiply on a CPU.
+const HOST_NAMES: [&str; 4] = ["mkl", "graphblas", "scipy", "torch"];
+
+/// Whether the peer of that name multiplies on a CPU.
+pub(crate) fn is_host_peer(name: &str) -> bool {
+    CRATE_NAMES.contains(&name) || HOST_NAMES.contains(&name)
+}
+
 /// How peer processes are started.
 pub(crate) struct Launch<'a> {
     pub python: String,
@@ -135,10 +143,13 @@ impl<'a> Launch<'a> {
     }
 
     fn start(&self, name: &str) -> Result<PeerProcess> {
-        let program = self.programs.iter().find(|program| program.name == name);
-        let program = match program {
-            Some(program) => Program::Own(&program.file),
-            None => Program::Python { interpreter: &self.python, script: self.script },
+        let file = self.programs.iter().find(|program| program.name == name).map(|p| &*p.file);
+        let by_python =
+            |library| Program::Python { interpreter: &self.python, script: self.script, library };
+        let program = match file {
+            Some(file) if file.extension().is_some_and(|e| e == "so") => by_python(Some(file)),
+            Some(file) => Program::Own(file),
+            None => by_python(None),
         };
         PeerProcess::start(name, program, self.threads, self.folder)
     }

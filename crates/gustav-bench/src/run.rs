@@ -60,8 +60,15 @@ pub fn run(args: &BenchArgs) -> Result<Outcome> {
             format!("peer {peer} does not take part: it multiplies on a GPU (--device cuda:0)")
         }));
     }
-    let (within, without): (Vec<_>, Vec<_>) = asked.into_iter().partition(|p| {
-        let process = PROCESSES.contains(&p.as_str());
+    let program = |peer: &String| args.programs.iter().any(|program| program.name == *peer);
+    if suite.device.is_some() && args.peers.is_none() {
+        let unnamed = asked.extract_if(.., |peer| !cuda::is_peer(peer) && !program(peer));
+        notes.extend(unnamed.map(|peer| {
+            format!("peer {peer} does not take part: --peer-program {peer}=FILE names its program")
+        }));
+    }
+    let (within, without): (Vec<_>, Vec<_>) = asked.into_iter().partition(|peer| {
+        let process = PROCESSES.contains(&peer.as_str()) || program(peer);
         suite.device.is_some() && !process
     });
     let mut gpu = suite.device.as_ref().map(|d| Started::new(d, &within)).transpose()?;

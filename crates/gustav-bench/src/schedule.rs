@@ -9,6 +9,7 @@ use gustav_report::{
 };
 
 use crate::listing;
+use crate::peers::is_host_peer;
 use crate::workload::Workload;
 use crate::{BenchArgs, Forecast, Suite, cuda, programs};
 
@@ -29,7 +30,8 @@ pub(crate) fn suite(args: &BenchArgs) -> Result<Suite> {
         suite.device = (device != "cpu").then(|| device.clone());
     }
     let on_gpu = suite.device.is_some();
-    let there = |peer: &String| cuda::is_peer(peer) == on_gpu;
+    // A peer of another name is a program, which multiplies where the suite does.
+    let there = |peer: &String| !if on_gpu { is_host_peer(peer) } else { cuda::is_peer(peer) };
     suite.engines.peers.retain(there);
     for peers in suite.matrices.iter_mut().filter_map(|source| source.peers.as_mut()) {
         peers.retain(there);

@@ -29,6 +29,7 @@ const SHIPPED: &[(&str, &str)] = &[
     ("gpu-orders", include_str!("../../../bench/suites/gpu-orders.toml")),
     ("gpu-partial", include_str!("../../../bench/suites/gpu-partial.toml")),
     ("gpu-programs", include_str!("../../../bench/suites/gpu-programs.toml")),
+    ("gpu-published", include_str!("../../../bench/suites/gpu-published.toml")),
     ("gpu-sddmm", include_str!("../../../bench/suites/gpu-sddmm.toml")),
     ("gpu-spgemm", include_str!("../../../bench/suites/gpu-spgemm.toml")),
     ("gpu-training-step", include_str!("../../../bench/suites/gpu-training-step.toml")),

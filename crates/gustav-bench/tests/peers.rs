@@ -19,7 +19,7 @@ for line in sys.stdin:
     m = json.loads(line)
     do = m["do"]
     if do == "quit": break
-    if do == "hello": say(peer=name, versions={name: "1"}, threads=1)
+    if do == "hello": say(peer=name, versions={name: " ".join(["1", *sys.argv[3:]])}, threads=1)
     elif do == "matrix": a = floats(m["values"]); say()
     elif do == "dense": b = floats(m["values"]); say()
     elif do == "prepare" and name == "scipy": sys.exit("fell over")
@@ -28,7 +28,7 @@ for line in sys.stdin:
     elif do == "prepare" and name == "mkl":
         n, sampled = m["columns"], m["operation"] == "sddmm"
         say(prepare_ms=2.0, copy=m["copy"])
-    elif do == "prepare": n = m["columns"]; say(prepare_ms=2.0)
+    elif do == "prepare": n = m["columns"]; say(prepare_ms=2.0, chosen="row by row")
     elif do == "run": say(ms=[9.0 if m.get("copy") else 4.0] * m["repeats"])
     elif do == "result":
         c = [a[i // n] * b[i] for i in range(len(a) * n)]
@@ -88,6 +88,24 @@ fn a_program_of_a_name_is_a_peer() {
         let refused = wrong.parse::<gustav_bench::PeerProgram>().unwrap_err().to_string();
         assert!(refused.contains("NAME=FILE"), "{refused}");
     }
+}
+
+/// The script gets the path of a shared library behind the peer's name.
+#[test]
+#[ignore = "needs python3, which stands in for a peer"]
+#[cfg(unix)]
+fn a_shared_library_of_a_name_is_a_peer() {
+    let folder = tempfile::tempdir().unwrap();
+    let args = BenchArgs {
+        programs: vec!["mine=/some/kernel.so".parse().unwrap()],
+        ..args(folder.path(), interpreter(folder.path()), &["mine", "old"])
+    };
+    assert_eq!(run(&args).unwrap().measured, 1);
+    let records = read_records(&args.record).unwrap();
+    let of = |engine: &str| records.iter().find(|r| r.engine == engine).unwrap();
+    assert_eq!(of("mine").versions["mine"], "1 /some/kernel.so");
+    assert_eq!(of("old").versions["old"], "1");
+    assert_eq!(of("mine").chosen.as_deref(), Some("row by row"));
 }
 
 #[test]

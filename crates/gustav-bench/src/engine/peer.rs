@@ -46,8 +46,9 @@ impl<'a, T: Scalar> PeerEngine<'a, T> {
         // Peers without support for copies omit the key.
         let has_copy = answer.get("copy").and_then(Value::as_bool).unwrap_or(false);
         let plan_ms = answer.get("prepare_ms").and_then(Value::as_f64);
+        let chosen = answer.get("chosen").and_then(Value::as_str).map(str::to_owned);
         let versions = process.versions().clone();
-        let prepared = Prepared { plan_ms, versions, ..Prepared::default() };
+        let prepared = Prepared { plan_ms, chosen, versions, ..Prepared::default() };
         Ok(PeerEngine { process, task, prepared, has_copy })
     }
 }

@@ -11,9 +11,12 @@ use serde_json::{Value, json};
 
 use super::{Versions, dtype_name};
 
-/// The default scripts of the child's side.
-const SCRIPT: &str = include_str!("../../../../bench/peers/peer.py");
-const GPU_SCRIPT: &str = include_str!("../../../../bench/peers/gpu_peers.py");
+/// The default scripts of the child's side; the first is started.
+const SCRIPTS: [(&str, &str); 3] = [
+    ("peer.py", include_str!("../../../../bench/peers/peer.py")),
+    ("gpu_peers.py", include_str!("../../../../bench/peers/gpu_peers.py")),
+    ("library.py", include_str!("../../../../bench/peers/library.py")),
+];
 // A peer without an answer for this long is considered hung.
 const PATIENCE: Duration = Duration::from_secs(300);
 
@@ -62,8 +65,8 @@ pub(crate) struct PeerProcess {
 /// What is started as a peer.
 #[derive(Clone, Copy)]
 pub(crate) enum Program<'a> {
-    /// The built-in script, or another one, in an interpreter of Python.
-    Python { interpreter: &'a str, script: Option<&'a Path> },
+    /// The built-in script, or another one, in an interpreter of Python; with a shared library, that is the peer.
+    Python { interpreter: &'a str, script: Option<&'a Path>, library: Option<&'a Path> },
     /// A program that speaks the protocol.
     Own(&'a Path),
 }
@@ -113,25 +116,34 @@ impl PeerProcess {
         };
         std::fs::create_dir_all(&folder).map_err(io(&folder))?;
         let mut command = match program {
-            Program::Own(file) => Command::new(file),
-            Program::Python { interpreter, script } => {
+            Program::Own(file) => {
+                let mut command = Command::new(file);
+                command.arg(name);
+                command
+            }
+            Program::Python { interpreter, script, library } => {
                 let mut command = Command::new(interpreter);
                 match script {
                     Some(script) => command.arg(script),
                     None => {
-                        let (own, gpu) = (folder.join("peer.py"), folder.join("gpu_peers.py"));
-                        std::fs::write(&gpu, GPU_SCRIPT).map_err(io(&gpu))?;
-                        std::fs::write(&own, SCRIPT).map_err(io(&own))?;
-                        command.arg(own)
+                        for (name, text) in SCRIPTS {
+                            let file = folder.join(name);
+                            std::fs::write(&file, text).map_err(io(&file))?;
+                        }
+                        command.arg(folder.join(SCRIPTS[0].0))
                     }
                 };
+                command.arg(name);
+                if let Some(library) = library {
+                    command.arg(std::path::absolute(library).map_err(io(library))?);
+                }
                 command
             }
         };
         let errors = folder.join("stderr");
         let log = std::fs::File::create(&errors).map_err(io(&errors))?;
         let threads = threads.to_string();
-        command.arg(name).envs(ENVIRONMENT.iter().copied());
+        command.envs(ENVIRONMENT.iter().copied());
         for variable in ["OMP_NUM_THREADS", "MKL_NUM_THREADS"] {
             command.env(variable, &threads);
         }

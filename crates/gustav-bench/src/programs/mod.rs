@@ -5,6 +5,8 @@
 mod algebra;
 #[path = "../../../gustav/examples/applications/conjugate_gradients.rs"]
 mod conjugate_gradients;
+#[path = "../../../gustav/examples/applications/eigenvectors.rs"]
+mod eigenvectors;
 #[path = "../../../gustav/examples/applications/engine/mod.rs"]
 mod engine;
 #[path = "../../../gustav/examples/applications/graph.rs"]
@@ -55,7 +57,7 @@ const REFERENCES: [&str; 4] = [LOOP, "pyg", "pyg-csr", CUSPARSE_BEST];
 #[derive(Clone, Debug, PartialEq, serde::Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Solve {
-    /// The program: `cg`, `pagerank`, `gcn-training`, `gat-training` or `paths`.
+    /// The program: `cg`, `eigenvectors`, `pagerank`, `gcn-training`, `gat-training` or `paths`.
     pub program: String,
     /// The matrices, of which only the patterns are used.
     pub matrices: Vec<Source>,
@@ -301,13 +303,13 @@ mod tests {
         suite.engines.peers = vec![LOOP.into()];
         let args = BenchArgs { threads: Some(1), quiet: true, ..BenchArgs::new("x", &record) };
         let outcome = run(&args, &suite).unwrap();
-        assert_eq!((outcome.measured, outcome.wrong, outcome.failed), (5, 0, 0));
+        assert_eq!((outcome.measured, outcome.wrong, outcome.failed), (6, 0, 0));
         for r in read_records(&record).unwrap() {
             assert!(r.product_ms.is_some_and(|ms| ms > 0.0) && r.execute_ms.is_some(), "{r:?}");
             assert!(r.max_error <= r.error_bound && r.error_bound.is_some(), "{r:?}");
             assert_eq!(r.best_peer.is_some(), r.engine == "gustav");
         }
-        assert_eq!(run(&args, &suite).unwrap().resumed, 5);
+        assert_eq!(run(&args, &suite).unwrap().resumed, 6);
         let unknown = Suite { programs: vec![solve("qr")], ..suite };
         assert!(run(&args, &unknown).unwrap_err().to_string().contains("gcn-training"));
     }

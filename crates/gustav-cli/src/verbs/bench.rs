@@ -47,7 +47,8 @@ pub struct Args {
     /// The Python interpreter that has the peers
     #[arg(long, value_name = "FILE")]
     python: Option<String>,
-    /// A program that is a peer, to be named in --peers; it speaks bench/PROTOCOL.md
+    /// A program, or a shared library (.so), that is a peer, to be named in --peers; bench/PROTOCOL.md
+    /// says what it speaks, or exports
     #[arg(long, value_name = "NAME=FILE")]
     peer_program: Vec<PeerProgram>,
     /// Number of threads of every engine, one per core unless given

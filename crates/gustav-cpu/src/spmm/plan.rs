@@ -26,11 +26,12 @@ use crate::{Config, Options, Threads};
 
 // Number of partitions that cut rows when the result must not depend on the number of threads.
 const FIXED_PARTS: usize = 64;
-// Shortest row of B in bytes for which prefetching pays: the processor overlaps the loads of
-// shorter ones by itself.
-const PREFETCHED_BYTES: usize = 96;
-// Bytes of B that are prefetched.
-const PREFETCH_DISTANCE_BYTES: usize = 4096;
+// Bytes of B that are prefetched, and the nonzeros ahead of their use.
+const PREFETCH_DISTANCE_BYTES: usize = 8192;
+const FEWEST_AHEAD: usize = 8;
+const MOST_AHEAD: usize = 64;
+// Rows of C of fewer bytes fill no cache line.
+const LINE_BYTES: usize = 64;
 
 /// A planned SpMM: C = scale(α, op(A)·B) ⊕ scale(β, C) over the semiring of its [`Problem`].
 ///
@@ -64,6 +65,39 @@ impl<T: Scalar> From<Scale<T::Accum>> for SpmmCall<'_, T> {
     fn from(scale: Scale<T::Accum>) -> Self {
         SpmmCall { scale, empty: None, winners: None }
     }
+}
+
+/// When rows of B are prefetched, if they have at least `row_bytes`.
+struct Prefetching {
+    row_bytes: usize,
+    /// B is so many times as large as a core's L2.
+    of_l2: usize,
+    /// At most this fraction of nonzeros is near one of the next row, of which the processor prefetches by itself.
+    near_next: f64,
+    /// Rows of A are shorter in the mean: the loads of longer ones overlap without a prefetch, which costs as much
+    /// as the multiplication of a narrow row.
+    mean_row_length: f64,
+}
+
+// From the widest rows on; narrower ones than the last are never prefetched.
+const PREFETCHING: [Prefetching; 3] = [
+    Prefetching { row_bytes: 128, of_l2: 2, near_next: 1.0, mean_row_length: f64::INFINITY },
+    Prefetching { row_bytes: 64, of_l2: 4, near_next: 0.7, mean_row_length: f64::INFINITY },
+    Prefetching { row_bytes: 32, of_l2: 4, near_next: 0.5, mean_row_length: 8.0 },
+];
+
+/// How many nonzeros before their use rows of B, of `row_bytes`, are prefetched; 0 where that does not pay.
+fn prefetch_distance(stats: &RowStats, row_bytes: usize, l2_bytes: usize) -> usize {
+    let rule = PREFETCHING.iter().find(|rule| row_bytes >= rule.row_bytes);
+    let pays = rule.is_some_and(|rule| {
+        stats.cols.saturating_mul(row_bytes) > rule.of_l2 * l2_bytes
+            && stats.near_next <= rule.near_next
+            && stats.mean_row_length < rule.mean_row_length
+    });
+    if !pays {
+        return 0;
+    }
+    (PREFETCH_DISTANCE_BYTES / row_bytes).clamp(FEWEST_AHEAD, MOST_AHEAD)
 }
 
 /// A planned product, whatever the types of its indices.
@@ -257,15 +291,14 @@ impl<'a, T: CpuScalar, I: Index, O: Index> Rows<'a, T, I, O> {
         // A C larger than the caches is out of them before anyone reads it.
         let c_bytes = problem.output_rows() * problem.columns * problem.dtype.bytes();
         let caches = device.l2_bytes * count;
-        let large = options.streaming.unwrap_or(c_bytes > caches);
+        let prefetch_distance = options
+            .prefetch_distance
+            .unwrap_or_else(|| prefetch_distance(&stats, row_bytes, device.l2_bytes));
+        // A part of a cache line is cheaper to write through the caches, by the loop for short rows.
+        let whole_lines = row_bytes >= LINE_BYTES || prefetch_distance > 0;
+        let past_caches = c_bytes > caches && whole_lines;
+        let large = options.streaming.unwrap_or(past_caches);
         let streaming = problem.layout_c == Layout::RowMajor && large;
-        // Prefetching pays only if rows of B are scattered: otherwise neighbouring rows of A have
-        // already brought them to L2.
-        let scattered = stats.mean_row_span * row_bytes as f64 > device.l2_bytes as f64 / 2.0;
-        let prefetches = scattered && row_bytes >= PREFETCHED_BYTES;
-        let prefetch_distance =
-            if prefetches { (PREFETCH_DISTANCE_BYTES / row_bytes).clamp(8, 16) } else { 0 };
-        let prefetch_distance = options.prefetch_distance.unwrap_or(prefetch_distance);
         let config = Config { isa, threads: count, tile, streaming, prefetch_distance };
         let choice = Choice { algorithm, config: config.clone(), reason };
         let problem = problem.clone();
@@ -374,5 +407,48 @@ fn choose(
             Ok((Algorithm::RowSplit, format!("{} takes whole rows", problem.reduction())))
         }
         _ => Ok(heuristics::cpu_spmm::choose(stats, problem, device)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use gustav_core::Pattern;
+
+    use super::*;
+
+    const L2: usize = 1 << 20;
+
+    /// Statistics of 100,000 rows of `length` columns, that read on or elsewhere than the row before.
+    fn stats(length: usize, reads_on: bool) -> RowStats {
+        let rows = 100_000;
+        let stride = if reads_on { 1 } else { 7919 };
+        let row = |i: usize| {
+            let columns = (0..length).map(move |k| ((i * stride + k * 9_973) % rows) as u32);
+            let mut columns: Vec<_> = columns.collect();
+            columns.sort_unstable();
+            columns
+        };
+        let indices: Vec<u32> = (0..rows).flat_map(row).collect();
+        let offsets: Vec<u32> = (0..=rows).map(|i| (i * length) as u32).collect();
+        RowStats::new(&Pattern::new(rows, rows, offsets, indices).unwrap().view())
+    }
+
+    #[test]
+    fn rows_of_b_are_prefetched_where_that_pays() {
+        let (scattered, near, long) = (stats(3, false), stats(3, true), stats(12, false));
+        // 8 KiB ahead, between 8 and 64 nonzeros.
+        let distances =
+            [64, 128, 256, 512, 1024, 4096].map(|b| prefetch_distance(&scattered, b, L2));
+        assert_eq!(distances, [64, 64, 32, 16, 8, 8]);
+        // The processor reads on by itself, but not fast enough for wide rows.
+        assert_eq!([64, 128].map(|b| prefetch_distance(&near, b, L2)), [0, 64]);
+        // Half a line: for short rows of A that lie in much more than L2.
+        assert_eq!(prefetch_distance(&scattered, 32, L2 / 2), 64);
+        assert_eq!(prefetch_distance(&scattered, 32, L2), 0);
+        assert_eq!(prefetch_distance(&long, 32, L2 / 2), 0);
+        assert_eq!(prefetch_distance(&scattered, 16, 1), 0);
+        // In L2 there is nothing to wait for.
+        assert_eq!(prefetch_distance(&scattered, 256, 16 * L2), 0);
+        assert_eq!(prefetch_distance(&scattered, 0, L2), 0);
     }
 }

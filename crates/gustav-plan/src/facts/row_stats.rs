@@ -27,6 +27,9 @@ pub struct RowStats {
     pub consecutive: f64,
     /// Fraction of sampled row pairs (r, r + 1), both nonempty, with the same columns.
     pub same_as_next: f64,
+    /// Fraction of sampled entries near whose column the next row has one too: in grids and bands, whose rows read
+    /// on where the row before has read.
+    pub near_next: f64,
 }
 
 /// Statistics of the lengths of some rows.
@@ -66,6 +69,9 @@ impl Lengths {
 
 // Rows of one parallel task.
 const ROWS: usize = 1 << 14;
+// Columns that are near each other, and entries of a row that are compared with those of the next.
+const NEAR: usize = 4;
+const COMPARED: usize = 16;
 // Rows in the sample of column indices.
 const SAMPLE: usize = 2048;
 
@@ -81,6 +87,7 @@ impl RowStats {
         let (mut span, mut filled) = (0.0, 0usize);
         let (mut consecutive, mut neighbours) = (0usize, 0usize);
         let (mut same, mut pairs) = (0usize, 0usize);
+        let (mut near, mut compared) = (0usize, 0usize);
         for r in (0..rows).step_by(step) {
             let cols = a.row(r);
             let (Some(lo), Some(hi)) = (cols.iter().min(), cols.iter().max()) else {
@@ -93,7 +100,15 @@ impl RowStats {
                 cols.windows(2).filter(|w| w[1].to_usize() == w[0].to_usize() + 1).count();
             if r + 1 < rows && a.row_len(r + 1) > 0 {
                 pairs += 1;
-                same += usize::from(a.row(r + 1) == cols);
+                let next = a.row(r + 1);
+                same += usize::from(next == cols);
+                let of_next = &next[..next.len().min(COMPARED)];
+                let is_near = |c: &&I| {
+                    of_next.iter().any(|other| other.to_usize().abs_diff(c.to_usize()) <= NEAR)
+                };
+                let first = &cols[..cols.len().min(COMPARED)];
+                compared += first.len();
+                near += first.iter().filter(is_near).count();
             }
         }
         let share = |part: usize, of: usize| {
@@ -111,6 +126,40 @@ impl RowStats {
             mean_row_span: if filled == 0 { 0.0 } else { span / filled as f64 },
             consecutive: share(consecutive, neighbours),
             same_as_next: share(same, pairs),
+            near_next: share(near, compared),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use gustav_core::Pattern;
+
+    use super::*;
+
+    fn of(rows: usize, cols: usize, row: impl Fn(usize) -> Vec<u32>) -> RowStats {
+        let (mut offsets, mut indices) = (vec![0u32], Vec::new());
+        for i in 0..rows {
+            indices.extend(row(i));
+            offsets.push(indices.len() as u32);
+        }
+        RowStats::new(&Pattern::new(rows, cols, offsets, indices).unwrap().view())
+    }
+
+    #[test]
+    fn rows_that_read_on_are_near_the_next() {
+        let band = of(1000, 1100, |i| vec![i as u32, i as u32 + 50]);
+        assert_eq!((band.near_next, band.mean_row_span), (1.0, 51.0));
+        // Narrow rows, each elsewhere than the one before.
+        let apart = of(1000, 100_000, |i| {
+            let first = (i * 77_777 % 99_000) as u32;
+            vec![first, first + 3]
+        });
+        assert_eq!((apart.near_next, apart.mean_row_span), (0.0, 4.0));
+        let half = of(1000, 100_000, |i| vec![i as u32, (50_000 + i * 7919 % 49_000) as u32]);
+        assert!((half.near_next - 0.5).abs() < 0.01, "{half:?}");
+        // Without entries, or without any in the next row, nothing is near.
+        assert_eq!(of(10, 10, |_| vec![]).near_next, 0.0);
+        assert_eq!(of(10, 10, |i| if i % 2 == 0 { vec![3] } else { vec![] }).near_next, 0.0);
     }
 }

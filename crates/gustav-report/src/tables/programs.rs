@@ -4,8 +4,8 @@ use crate::analysis::{Platform, Ratios, grouped};
 use crate::table::{Row, Table, number, row};
 use crate::{Record, Status};
 
-const NAMES: &str = "cg: conjugate gradients with many right-hand sides; pagerank: power iteration; gcn-training and \
-                     gat-training: an epoch of two layers of graph convolution or attention; paths: shortest paths \
+const NAMES: &str = "cg: conjugate gradients with many right-hand sides; eigenvectors: the smallest eigenvalues by \
+                     LOBPCG; pagerank: power iteration; gcn-training and gat-training: an epoch of two layers of graph convolution or attention; paths: shortest paths \
                      over min and +.";
 
 pub(super) fn programs(platforms: &[Platform]) -> Table {

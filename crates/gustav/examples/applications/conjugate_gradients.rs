@@ -17,7 +17,7 @@ const STEPS: usize = 500;
 /// Steps between looks at the residuals, each of which waits for the device.
 const LOOK: usize = 8;
 /// What neighbours weigh.
-const ALPHA: f32 = 0.99;
+pub const ALPHA: f32 = 0.99;
 
 /// I − α·D^(−1/2)·W·D^(−1/2) of the undirected graph W with degrees D: symmetric and positive
 /// definite. With labels for right-hand sides its solution spreads them over the graph (Zhou et

@@ -1,10 +1,10 @@
 //! What a faster product does to whole programs: conjugate gradients with many right-hand sides,
-//! PageRank, the training of a graph convolution and of a graph attention network of two layers,
+//! eigenvectors, PageRank, the training of a graph convolution and of a graph attention network of two layers,
 //! shortest paths between all pairs.
 //!
 //! `cargo run --release -p gustav --example applications -- PROGRAM [MATRIX] [COLUMNS] [DEVICE]`
 //!
-//! PROGRAM is cg, pagerank, gcn-training, gat-training or paths. MATRIX is a file, or `gen:` and
+//! PROGRAM is cg, eigenvectors, pagerank, gcn-training, gat-training or paths. MATRIX is a file, or `gen:` and
 //! the description of a generated matrix; only its pattern is used. Each program runs with gustav's
 //! choice of algorithm and with another engine: on a GPU cuSPARSE, else loops over rows on one
 //! thread, which is what a program does that calls no library. Everything stays in the memory of
@@ -13,6 +13,7 @@
 
 mod algebra;
 mod conjugate_gradients;
+mod eigenvectors;
 mod engine;
 mod graph;
 mod graph_attention;
@@ -46,6 +47,7 @@ fn main() -> ExitCode {
 fn usual(program: &str) -> (&'static str, usize) {
     match program {
         "cg" => ("gen:grid5:300x300", 32),
+        "eigenvectors" => ("gen:grid5:300x300", 16),
         "paths" => ("gen:road:40x40", usize::MAX),
         _ => ("gen:rmat:15,16", 64),
     }

@@ -4,6 +4,7 @@ use gustav::{Csr, Result};
 
 use super::algebra::Algebra;
 use super::conjugate_gradients::{self, ConjugateGradients};
+use super::eigenvectors::{self, Eigenvectors};
 use super::engine::Products;
 use super::graph_attention::{self, GraphAttention};
 use super::graph_convolution::{self, GraphConvolution};
@@ -32,6 +33,7 @@ pub enum Check {
 #[derive(Clone, Copy)]
 enum Kind {
     ConjugateGradients,
+    Eigenvectors,
     PageRank,
     GraphConvolution,
     GraphAttention,
@@ -62,6 +64,7 @@ impl Description {
     ) -> Result<Box<dyn Program + 'e>> {
         Ok(match self.kind {
             Kind::ConjugateGradients => Box::new(ConjugateGradients::new(products, a, columns)?),
+            Kind::Eigenvectors => Box::new(Eigenvectors::new(products, a, columns)?),
             Kind::PageRank => Box::new(PageRank::new(products, a)?),
             Kind::GraphConvolution => Box::new(GraphConvolution::new(products, a, columns)?),
             Kind::GraphAttention => Box::new(GraphAttention::new(products, a, columns)?),
@@ -86,19 +89,25 @@ impl Description {
     pub fn columns(&self, asked: usize, a: &Csr<f32>) -> usize {
         match self.kind {
             Kind::PageRank => 1,
-            Kind::ShortestPaths => asked.min(a.ncols()),
+            Kind::Eigenvectors | Kind::ShortestPaths => asked.min(a.ncols()),
             _ => asked,
         }
     }
 }
 
 /// All of them.
-pub const PROGRAMS: [Description; 5] = [
+pub const PROGRAMS: [Description; 6] = [
     Description {
         name: "cg",
         prepare: conjugate_gradients::prepare,
         check: Check::Residual { of: conjugate_gradients::error, most: 1e-3 },
         kind: Kind::ConjugateGradients,
+    },
+    Description {
+        name: "eigenvectors",
+        prepare: conjugate_gradients::prepare,
+        check: Check::Residual { of: eigenvectors::error, most: 5e-3 },
+        kind: Kind::Eigenvectors,
     },
     Description {
         name: "pagerank",

@@ -1,0 +1,65 @@
+/* What a shared library exports so that `gustav bench --peer-program NAME=LIBRARY.so` measures a CUDA kernel in it
+ * (bench/PROTOCOL.md). All work goes to the legacy default stream, or to streams that wait for it and that it waits
+ * for. A call that fails says why in `message`, a text that lives until the next call. */
+#pragma once
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum gustav_operation { GUSTAV_SPMM = 0, GUSTAV_SPMV = 1, GUSTAV_SPGEMM = 2 };
+enum gustav_type { GUSTAV_F16 = 0, GUSTAV_F32 = 1, GUSTAV_F64 = 2 };
+enum gustav_status {
+  GUSTAV_OK = 0,
+  GUSTAV_UNSUPPORTED = 1, /* the library has no kernel for this product */
+  GUSTAV_FAILED = 2,
+};
+
+/* A CSR matrix, row offsets and column indices of 32 bits, columns ascending in every row. */
+struct gustav_matrix {
+  int64_t rows, cols, nnz;
+  const int32_t *offsets, *indices; /* in device memory: rows + 1 and nnz of them */
+  const void *values;
+  const int32_t *host_offsets, *host_indices; /* the same in host memory */
+  const void *host_values;
+};
+
+/* C = A·B. B and C are row-major (SpMM, `columns` wide), vectors (SpMV) or CSR matrices (SpGEMM). */
+struct gustav_case {
+  enum gustav_operation operation;
+  enum gustav_type type;
+  int64_t columns; /* of a dense B */
+  int32_t sorted;  /* SpGEMM: whether columns of C must ascend in every row */
+  struct gustav_matrix a, b;
+};
+
+/* A sparse C in device memory that the library owns. */
+struct gustav_product {
+  int64_t nnz;
+  const int32_t *offsets, *indices;
+  const void *values;
+};
+
+/* Name and version of the sources, for the record: "sputnik <commit>". */
+const char *gustav_peer_version(void);
+
+/* Converts and chooses; whatever its users do once for a matrix. Its arrays live until `gustav_peer_release`. If it
+ * chose among algorithms, `message` may say which. */
+int gustav_peer_prepare(const struct gustav_case *product, void **state, const char **message);
+
+/* One product: `b` and `c` are dense in device memory, both null for SpGEMM, whose symbolic work and allocation of C
+ * are part of it. It may return before the device has finished. */
+int gustav_peer_execute(void *state, const void *b, void *c, const char **message);
+
+/* The C of the last execution of SpGEMM. */
+int gustav_peer_product(void *state, struct gustav_product *out, const char **message);
+
+/* Frees that C, if there is one. */
+void gustav_peer_drop(void *state);
+
+void gustav_peer_release(void *state);
+
+#ifdef __cplusplus
+}
+#endif
