@@ -3,6 +3,7 @@
 Times are those of events around one call, with cold caches, as in gpu_peers.py.
 """
 
+import contextlib
 import ctypes
 from ctypes import POINTER, byref, c_char_p, c_int, c_int32, c_int64, c_void_p
 
@@ -70,16 +71,29 @@ class Library:
     def prepare(self, operation, a, b, pool, columns, order):
         if operation not in OPERATIONS:
             raise NotImplementedError(f"a library has no {operation}")
+        if a.dtype.__name__ not in TYPES:
+            raise NotImplementedError(f"a library has no values of type {a.dtype.__name__}")
         product = LibrarySparse if operation == "spgemm" else LibraryDense
-        return product(self, operation, a, b, pool, columns, order)
+        with self.faults_are_final():
+            return product(self, operation, a, b, pool, columns, order)
 
     def empty_caches(self):
         self.other.sum(out=self.sum)
+
+    @contextlib.contextmanager
+    def faults_are_final(self):
+        """Ends the process at an error of the device, which answers nothing more in it; the parent starts another."""
+        try:
+            yield
+        except self.cupy.cuda.runtime.CUDARuntimeError as error:
+            raise SystemExit(str(error))
 
     def call(self, function, *args):
         message = c_char_p()
         status = function(*args, byref(message))
         if status:
+            # Raises if the failure was the device's.
+            self.cupy.cuda.runtime.deviceSynchronize()
             words = (message.value or b"no words").decode(errors="replace")
             raise (NotImplementedError if status == UNSUPPORTED else RuntimeError)(words)
         return message.value and message.value.decode(errors="replace")
@@ -111,18 +125,15 @@ class LibraryProduct:
 
     def execute(self):
         cuda, lib = self.peer.cupy.cuda, self.peer.lib
-        try:
+        with self.peer.faults_are_final():
             lib.gustav_peer_drop(self.state)
-            self.peer.empty_caches()
             start, end = cuda.Event(), cuda.Event()
+            self.peer.empty_caches()
             start.record()
             self.peer.call(lib.gustav_peer_execute, self.state, *self.dense)
             end.record()
             end.synchronize()
             return cuda.get_elapsed_time(start, end)
-        except cuda.runtime.CUDARuntimeError as error:
-            # The device answers nothing more in this process; the parent starts another.
-            raise SystemExit(str(error))
 
     def drop(self):
         self.peer.lib.gustav_peer_drop(self.state)
@@ -148,7 +159,8 @@ class LibraryDense(LibraryProduct):
         self.c.fill(np.nan)
 
     def result(self):
-        return self.c.get()
+        with self.peer.faults_are_final():
+            return self.c.get()
 
 
 class LibrarySparse(LibraryProduct):
@@ -161,12 +173,13 @@ class LibrarySparse(LibraryProduct):
 
     def result(self):
         found = Result()
-        self.peer.call(self.peer.lib.gustav_peer_product, self.state, byref(found))
-        return (
-            self.there(found.offsets, self.rows + 1, np.int32),
-            self.there(found.indices, found.nnz, np.int32),
-            self.there(found.values, found.nnz, self.dtype),
-        )
+        with self.peer.faults_are_final():
+            self.peer.call(self.peer.lib.gustav_peer_product, self.state, byref(found))
+            return (
+                self.there(found.offsets, self.rows + 1, np.int32),
+                self.there(found.indices, found.nnz, np.int32),
+                self.there(found.values, found.nnz, self.dtype),
+            )
 
     def there(self, address, count, dtype):
         out = np.empty(count, dtype)

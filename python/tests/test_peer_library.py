@@ -92,7 +92,10 @@ def host_cupy():
         ctypes.memmove(target, source, size)
 
     runtime = types.SimpleNamespace(
-        memcpy=memcpy, memcpyDeviceToHost=2, CUDARuntimeError=type("CUDARuntimeError", (Exception,), {})
+        memcpy=memcpy,
+        memcpyDeviceToHost=2,
+        deviceSynchronize=lambda: None,
+        CUDARuntimeError=type("CUDARuntimeError", (Exception,), {}),
     )
     cupy = types.ModuleType("cupy")
     cupy.cuda = types.SimpleNamespace(runtime=runtime, Event=Event, get_elapsed_time=lambda start, end: 0.5)
@@ -164,6 +167,33 @@ def test_a_product_that_it_lacks_is_no_failure(peer):
         peer.prepare("spmm", arrays, None, np.ones(15, np.float32), 3, False)
     with pytest.raises(NotImplementedError, match="no sddmm"):
         peer.prepare("sddmm", arrays, None, np.ones(15, np.float32), 3, False)
+
+
+def test_other_types_are_not_offered(peer):
+    _, arrays = matrix(5, 5)
+    arrays.dtype = np.int64
+    with pytest.raises(NotImplementedError, match="int64"):
+        peer.prepare("spmm", arrays, None, np.ones(15), 3, False)
+
+
+def test_a_fault_of_the_device_ends_the_process(peer):
+    _, arrays = matrix(5, 5)
+    product = peer.prepare("spmm", arrays, None, np.ones(15), 3, False)
+    runtime = peer.cupy.cuda.runtime
+
+    def fault(*_):
+        raise runtime.CUDARuntimeError("an illegal address")
+
+    runtime.deviceSynchronize = fault
+    # In a library that reports its own failure, and in what the driver does itself.
+    with pytest.raises(SystemExit, match="an illegal address"):
+        peer.prepare("spmm", arrays, None, np.ones(35), 7, False)
+    peer.cupy.asarray = fault
+    with pytest.raises(SystemExit, match="an illegal address"):
+        peer.prepare("spmm", arrays, None, np.ones(15), 3, False)
+    peer.cupy.cuda.get_elapsed_time = fault
+    with pytest.raises(SystemExit, match="an illegal address"):
+        product.execute()
 
 
 def test_a_failure_is_quoted(peer):

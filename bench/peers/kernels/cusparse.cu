@@ -1,6 +1,6 @@
 // NVIDIA's cuSPARSE through its generic API behind kernel.h, so that any version of it can be measured: the library is
 // the file that GUSTAV_CUSPARSE names, or the libcusparse.so.12 that the loader finds. Preparing times every algorithm
-// there is, with cold caches as the benchmark does, and keeps the fastest; the message of a prepare that worked says
+// there is, with cold caches, and keeps the fastest; the message of a prepare that worked says
 // which.
 #define CUSPARSE_ENABLE_EXPERIMENTAL_API
 #include "adapter.cuh"

@@ -103,7 +103,8 @@ fn records(place: &Place) -> Vec<Record> {
 
 /// Products on a GPU of matrices that no rule was fitted to, each beside one peer.
 fn unseen() -> String {
-    let records = records_of(|name| name.starts_with(GPU.name) && name.contains(UNSEEN));
+    let mut records = records_of(|name| name.starts_with(GPU.name) && name.contains(UNSEEN));
+    records.retain(|r| r.suite != PUBLISHED);
     let mut out = machines(&records);
     writeln!(out, "| product | type | beside | matrices | geomean | worst | best | lost |")
         .unwrap();
@@ -204,34 +205,54 @@ fn published() -> String {
                 let least = best.entry(matrix).or_insert(ms);
                 *least = least.min(ms);
             }
-            let ratios: Vec<_> =
-                best.iter().filter_map(|(m, ms)| Some((ms / ours[m]?, m.as_str()))).collect();
+            let with_ours =
+                best.iter().map(|(m, theirs)| (*m, ours.get(m).copied().flatten(), theirs));
+            let (mut ratios, mut failed) = (Vec::new(), Vec::new());
+            for (matrix, ours, theirs) in with_ours {
+                match ours {
+                    Some(ours) => ratios.push((theirs / ours, matrix.as_str())),
+                    None => failed.push((0.0, matrix.as_str())),
+                }
+            }
             let name = if name == NEWEST { "newest cuSPARSE" } else { name };
             write!(out, "| {product} | {dtype} | {name} |").unwrap();
             let plain: Vec<_> = ratios.iter().map(|(ratio, _)| *ratio).collect();
-            match Ratios::of(&plain) {
-                Some(r) => {
-                    let worst = ratios.iter().min_by(|a, b| a.0.total_cmp(&b.0)).unwrap().1;
-                    let Ratios { count, geomean, worst: least, best, lost } = r;
+            match Ratios::of(&plain).map(|r| r.with_failed(failed.len())) {
+                Some(Ratios { count, geomean, worst, best, lost }) => {
+                    let all = ratios.iter().chain(&failed);
+                    let of_worst = all.min_by(|a, b| a.0.total_cmp(&b.0)).unwrap().1;
                     let lost = 100.0 * lost;
                     write!(
                         out,
-                        " {count} | {geomean:.2} | {least:.2} ({worst}) | {best:.2} | {lost:.0}% |"
+                        " {count} | {geomean:.2} | {worst:.2} ({of_worst}) | {best:.2} | {lost:.0}% |"
                     )
                     .unwrap();
                 }
                 None => write!(out, " 0 | | | | |").unwrap(),
             }
             for status in [Status::Wrong, Status::Failed, Status::Skipped] {
-                // Of several algorithms in one line, those that are slower or refuse say nothing.
-                let one = engines.len() == 1;
-                let shown = of_peer.iter().filter(|r| one && r.status == status).count();
-                write!(out, " {shown} |").unwrap();
+                match engines.len() {
+                    1 => {
+                        write!(out, " {} |", of_peer.iter().filter(|r| r.status == status).count())
+                    }
+                    // Of several algorithms the fastest right one counts.
+                    _ => write!(out, " |"),
+                }
+                .unwrap();
             }
             writeln!(out).unwrap();
         }
     }
     out
+}
+
+/// The peers of `place` that took part in a product, as readers know them: all, or MKL alone.
+fn taking_part(own: &[&Comparison<'_>], place: &Place) -> String {
+    let takes_part = |peer: &str| own.iter().any(|c| c.peers.contains_key(peer));
+    match place.peers == VENDORS && takes_part("mkl") && !takes_part("graphblas") {
+        true => "MKL".into(),
+        false => place.beside.into(),
+    }
 }
 
 /// What the ratios of a product are to: the peers of `place`, and where some of them were wrong, how
@@ -241,10 +262,10 @@ fn beside(own: &[&Comparison<'_>], place: &Place) -> String {
         |c: &&&Comparison<'_>| place.peers.iter().filter(|p| c.peers.contains_key(*p)).count();
     let most = own.iter().map(|c| right(&c)).max().unwrap_or(0);
     let alone: Vec<_> = own.iter().filter(|c| right(c) == 1 && most > 1).collect();
-    let Some(first) = alone.first() else { return place.beside.into() };
+    let Some(first) = alone.first() else { return taking_part(own, place) };
     let only = place.peers.iter().find(|p| first.peers.contains_key(*p)).expect("one is right");
     if !alone.iter().all(|c| c.peers.contains_key(only)) || alone.len() * 2 < own.len() {
-        return place.beside.into();
+        return taking_part(own, place);
     }
     format!("{}; right on {} of {} by {only} alone", place.beside, alone.len(), own.len())
 }
@@ -294,9 +315,15 @@ fn machines(records: &[Record]) -> String {
     let names: BTreeSet<_> = records.iter().map(name).collect();
     // Not of what only drives the peers; of a long name the number alone.
     let drives = |name: &str| ["python", "numpy", "threads"].contains(&name);
+    // Of a commit the first digits.
     let number = |text: &str| {
         let number = text.rsplit("Version ").next().unwrap_or(text);
-        number.split('-').next().unwrap_or(number).to_owned()
+        let number = number.split('-').next().unwrap_or(number);
+        let (commit, rest) = number.split_once(' ').unwrap_or((number, ""));
+        match commit.len() == 40 && commit.chars().all(|c| c.is_ascii_hexdigit()) {
+            true => format!("{} {rest}", &commit[..10]).trim_end().to_owned(),
+            false => number.to_owned(),
+        }
     };
     let versions = records.iter().filter(|r| !r.is_ours()).flat_map(|r| &r.versions);
     let versions = versions.filter(|(name, _)| !drives(name));

@@ -65,7 +65,8 @@ pub(crate) struct PeerProcess {
 /// What is started as a peer.
 #[derive(Clone, Copy)]
 pub(crate) enum Program<'a> {
-    /// The built-in script, or another one, in an interpreter of Python; with a shared library, that is the peer.
+    /// The built-in script, or another one, in an interpreter of Python; given a shared library, that library is
+    /// the peer.
     Python { interpreter: &'a str, script: Option<&'a Path>, library: Option<&'a Path> },
     /// A program that speaks the protocol.
     Own(&'a Path),

@@ -70,9 +70,9 @@ impl<T: Scalar> From<Scale<T::Accum>> for SpmmCall<'_, T> {
 /// When rows of B are prefetched, if they have at least `row_bytes`.
 struct Prefetching {
     row_bytes: usize,
-    /// B is so many times as large as a core's L2.
-    of_l2: usize,
-    /// At most this fraction of nonzeros is near one of the next row, of which the processor prefetches by itself.
+    /// B is larger than so many times a core's L2.
+    times_l2: usize,
+    /// [`RowStats::near_next`] is at most this: where rows read on, the processor's own prefetcher follows.
     near_next: f64,
     /// Rows of A are shorter in the mean: the loads of longer ones overlap without a prefetch, which costs as much
     /// as the multiplication of a narrow row.
@@ -81,16 +81,21 @@ struct Prefetching {
 
 // From the widest rows on; narrower ones than the last are never prefetched.
 const PREFETCHING: [Prefetching; 3] = [
-    Prefetching { row_bytes: 128, of_l2: 2, near_next: 1.0, mean_row_length: f64::INFINITY },
-    Prefetching { row_bytes: 64, of_l2: 4, near_next: 0.7, mean_row_length: f64::INFINITY },
-    Prefetching { row_bytes: 32, of_l2: 4, near_next: 0.5, mean_row_length: 8.0 },
+    Prefetching { row_bytes: 128, times_l2: 2, near_next: 1.0, mean_row_length: f64::INFINITY },
+    Prefetching { row_bytes: 64, times_l2: 4, near_next: 0.7, mean_row_length: f64::INFINITY },
+    Prefetching { row_bytes: 32, times_l2: 4, near_next: 0.5, mean_row_length: 8.0 },
 ];
 
-/// How many nonzeros before their use rows of B, of `row_bytes`, are prefetched; 0 where that does not pay.
-fn prefetch_distance(stats: &RowStats, row_bytes: usize, l2_bytes: usize) -> usize {
+/// How many nonzeros before their use rows of B are prefetched, of which there are `rows` of `row_bytes`; 0 where that
+/// does not pay. `stats` are those of the matrix that is walked.
+fn prefetch_distance(
+    stats: &RowStats,
+    (rows, row_bytes): (usize, usize),
+    l2_bytes: usize,
+) -> usize {
     let rule = PREFETCHING.iter().find(|rule| row_bytes >= rule.row_bytes);
     let pays = rule.is_some_and(|rule| {
-        stats.cols.saturating_mul(row_bytes) > rule.of_l2 * l2_bytes
+        rows.saturating_mul(row_bytes) > rule.times_l2 * l2_bytes
             && stats.near_next <= rule.near_next
             && stats.mean_row_length < rule.mean_row_length
     });
@@ -291,10 +296,12 @@ impl<'a, T: CpuScalar, I: Index, O: Index> Rows<'a, T, I, O> {
         // A C larger than the caches is out of them before anyone reads it.
         let c_bytes = problem.output_rows() * problem.columns * problem.dtype.bytes();
         let caches = device.l2_bytes * count;
+        let rows_of_b = if problem.transpose_a { problem.rows } else { problem.cols };
         let prefetch_distance = options
             .prefetch_distance
-            .unwrap_or_else(|| prefetch_distance(&stats, row_bytes, device.l2_bytes));
-        // A part of a cache line is cheaper to write through the caches, by the loop for short rows.
+            .unwrap_or_else(|| prefetch_distance(&stats, (rows_of_b, row_bytes), device.l2_bytes));
+        // A part of a cache line is cheaper to write through the caches, and the loop for short rows, which is the
+        // fastest for such, does nothing but that. With prefetching there is no such loop to win.
         let whole_lines = row_bytes >= LINE_BYTES || prefetch_distance > 0;
         let past_caches = c_bytes > caches && whole_lines;
         let large = options.streaming.unwrap_or(past_caches);
@@ -417,20 +424,20 @@ mod tests {
     use super::*;
 
     const L2: usize = 1 << 20;
+    const ROWS: usize = 100_000;
 
     /// Statistics of 100,000 rows of `length` columns, that read on or elsewhere than the row before.
     fn stats(length: usize, reads_on: bool) -> RowStats {
-        let rows = 100_000;
         let stride = if reads_on { 1 } else { 7919 };
         let row = |i: usize| {
-            let columns = (0..length).map(move |k| ((i * stride + k * 9_973) % rows) as u32);
+            let columns = (0..length).map(move |k| ((i * stride + k * 9_973) % ROWS) as u32);
             let mut columns: Vec<_> = columns.collect();
             columns.sort_unstable();
             columns
         };
-        let indices: Vec<u32> = (0..rows).flat_map(row).collect();
-        let offsets: Vec<u32> = (0..=rows).map(|i| (i * length) as u32).collect();
-        RowStats::new(&Pattern::new(rows, rows, offsets, indices).unwrap().view())
+        let indices: Vec<u32> = (0..ROWS).flat_map(row).collect();
+        let offsets: Vec<u32> = (0..=ROWS).map(|i| (i * length) as u32).collect();
+        RowStats::new(&Pattern::new(ROWS, ROWS, offsets, indices).unwrap().view())
     }
 
     #[test]
@@ -438,17 +445,17 @@ mod tests {
         let (scattered, near, long) = (stats(3, false), stats(3, true), stats(12, false));
         // 8 KiB ahead, between 8 and 64 nonzeros.
         let distances =
-            [64, 128, 256, 512, 1024, 4096].map(|b| prefetch_distance(&scattered, b, L2));
+            [64, 128, 256, 512, 1024, 4096].map(|b| prefetch_distance(&scattered, (ROWS, b), L2));
         assert_eq!(distances, [64, 64, 32, 16, 8, 8]);
         // The processor reads on by itself, but not fast enough for wide rows.
-        assert_eq!([64, 128].map(|b| prefetch_distance(&near, b, L2)), [0, 64]);
+        assert_eq!([64, 128].map(|b| prefetch_distance(&near, (ROWS, b), L2)), [0, 64]);
         // Half a line: for short rows of A that lie in much more than L2.
-        assert_eq!(prefetch_distance(&scattered, 32, L2 / 2), 64);
-        assert_eq!(prefetch_distance(&scattered, 32, L2), 0);
-        assert_eq!(prefetch_distance(&long, 32, L2 / 2), 0);
-        assert_eq!(prefetch_distance(&scattered, 16, 1), 0);
+        assert_eq!(prefetch_distance(&scattered, (ROWS, 32), L2 / 2), 64);
+        assert_eq!(prefetch_distance(&scattered, (ROWS, 32), L2), 0);
+        assert_eq!(prefetch_distance(&long, (ROWS, 32), L2 / 2), 0);
+        assert_eq!(prefetch_distance(&scattered, (ROWS, 16), 1), 0);
         // In L2 there is nothing to wait for.
-        assert_eq!(prefetch_distance(&scattered, 256, 16 * L2), 0);
-        assert_eq!(prefetch_distance(&scattered, 0, L2), 0);
+        assert_eq!(prefetch_distance(&scattered, (ROWS, 256), 16 * L2), 0);
+        assert_eq!(prefetch_distance(&scattered, (ROWS, 0), L2), 0);
     }
 }

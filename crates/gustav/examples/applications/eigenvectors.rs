@@ -6,7 +6,7 @@
 
 use std::rc::Rc;
 
-use gustav::{Csr, Result, Semiring};
+use gustav::{Csr, Error, Result, Semiring};
 use nalgebra::{DMatrix, SymmetricEigen};
 
 use super::algebra::{Algebra, Flat, Shape, Term};
@@ -159,12 +159,25 @@ impl<'e, A: Algebra> Eigenvectors<'e, A> {
 
 /// The smallest `count` eigenvalues on a space of Gram matrix `gram` and of `with_a`, and vectors of them in terms of
 /// its basis; zeros where the space has fewer.
+///
+/// # Errors
+/// [`Error::Argument`] for products that are not finite, or all zero, of which there are no eigenvalues.
 fn rayleigh_ritz(
     gram: &DMatrix<f64>,
     with_a: &DMatrix<f64>,
     count: usize,
-) -> (Vec<f64>, DMatrix<f64>) {
+) -> Result<(Vec<f64>, DMatrix<f64>)> {
     let size = gram.nrows();
+    let refuse = |found: &str| {
+        let expected = "products of finite vectors".to_owned();
+        Err(Error::Argument { name: "inner products", found: found.into(), expected })
+    };
+    if !gram.iter().chain(with_a.iter()).all(|product| product.is_finite()) {
+        return refuse("NaN or infinity");
+    }
+    if gram.diagonal().max() <= 0.0 {
+        return refuse("nothing but zeros");
+    }
     let scale: Vec<f64> = (0..size)
         .map(|i| if gram[(i, i)] > 0.0 { gram[(i, i)].sqrt().recip() } else { 0.0 })
         .collect();
@@ -182,7 +195,7 @@ fn rayleigh_ritz(
     let vectors = DMatrix::from_fn(kept.len(), count, |k, j| {
         order.get(j).map_or(0.0, |i| found.eigenvectors[(k, *i)])
     });
-    (values.collect(), basis * vectors)
+    Ok((values.collect(), basis * vectors))
 }
 
 impl<A: Algebra> Program for Eigenvectors<'_, A> {
@@ -198,7 +211,7 @@ impl<A: Algebra> Program for Eigenvectors<'_, A> {
         let mut norms = on.vector(vec![0.0; self.columns])?;
         for _ in 0..STEPS {
             let [gram, with_a] = self.gram()?;
-            let (values, coefficients) = rayleigh_ritz(&gram, &with_a, self.columns);
+            let (values, coefficients) = rayleigh_ritz(&gram, &with_a, self.columns)?;
             self.combine(&coefficients)?;
             let values = on.vector(values.iter().map(|v| *v as f32).collect())?;
             let [x, w, _] = &mut self.bases;
@@ -217,5 +230,36 @@ impl<A: Algebra> Program for Eigenvectors<'_, A> {
 
     fn result(&self) -> Result<Vec<f32>> {
         self.algebra.read(self.bases[0].vectors.flat())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_smallest_values_of_a_space_come_first_and_what_adds_nothing_is_dropped() {
+        // The third vector is the sum of the others.
+        let basis = DMatrix::from_row_slice(3, 3, &[1.0, 0.0, 1.0, 0.0, 2.0, 2.0, 0.0, 0.0, 0.0]);
+        let a = DMatrix::from_diagonal(&nalgebra::dvector![5.0, 3.0, 1.0]);
+        let (gram, with_a) = (basis.tr_mul(&basis), basis.tr_mul(&(a * &basis)));
+        let (values, coefficients) = rayleigh_ritz(&gram, &with_a, 3).unwrap();
+        assert!((values[0] - 3.0).abs() < 1e-12 && (values[1] - 5.0).abs() < 1e-12, "{values:?}");
+        assert_eq!(values[2], 0.0);
+        let first = basis * coefficients.column(0);
+        assert!(first[0].abs() < 1e-12 && (first[1].abs() - 1.0).abs() < 1e-12, "{first}");
+    }
+
+    #[test]
+    fn products_without_eigenvalues_are_refused() {
+        let one = DMatrix::identity(2, 2);
+        for (gram, with_a) in [
+            (DMatrix::from_element(2, 2, f64::NAN), one.clone()),
+            (one.clone(), DMatrix::from_element(2, 2, f64::INFINITY)),
+            (DMatrix::zeros(2, 2), one.clone()),
+        ] {
+            let refused = rayleigh_ritz(&gram, &with_a, 2).unwrap_err().to_string();
+            assert!(refused.contains("inner products"), "{refused}");
+        }
     }
 }
