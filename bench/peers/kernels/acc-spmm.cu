@@ -132,20 +132,12 @@ int gustav_peer_prepare(const gustav_case *product, void **out, const char **mes
     return gustav::unsupported("its kernels take widths of 64, 96, 128, 192, 256 and so on to 512", message);
   if (a.cols * n > UINT32_MAX || a.rows * n > UINT32_MAX)
     return gustav::unsupported("its 32-bit offsets do not reach all of B or C", message);
-  try {
-    *out = nullptr;
-    auto *state = new State{*product};
-    *out = state;
-    convert(*state);
+  return gustav::prepared<State>(product, out, message, [&](State &state) {
+    convert(state);
     // Both streams wait for the legacy default stream and make it wait.
-    gustav::check(cudaStreamCreate(&state->first));
-    gustav::check(cudaStreamCreate(&state->second));
-    return GUSTAV_OK;
-  } catch (const std::exception &error) {
-    gustav_peer_release(*out);
-    *out = nullptr;
-    return gustav::fail(GUSTAV_FAILED, error.what(), message);
-  }
+    gustav::check(cudaStreamCreate(&state.first));
+    gustav::check(cudaStreamCreate(&state.second));
+  });
 }
 
 int gustav_peer_execute(void *state_, const void *b, void *c, const char **message) {

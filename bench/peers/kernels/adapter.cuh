@@ -1,9 +1,10 @@
-// What the adapters of published kernels share: text of a failure, arrays of the device.
+// What all adapters of published kernels use: statuses with their texts, arrays of the device.
 #pragma once
 #include <cuda_runtime.h>
 
 #include <cstdint>
 #include <exception>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -45,6 +46,31 @@ inline void check(cudaError_t error) {
   if (error != cudaSuccess) {
     cudaGetLastError();
     throw Error(cudaGetErrorString(error));
+  }
+}
+
+// A `State` of the case, made ready by `build`, for `gustav_peer_prepare`.
+template <typename State, typename Build>
+int prepared(const gustav_case *product, void **out, const char **message, Build build) {
+  *out = nullptr;
+  try {
+    std::unique_ptr<State> state(new State{*product});
+    build(*state);
+    *out = state.release();
+    return GUSTAV_OK;
+  } catch (const std::exception &error) {
+    return fail(GUSTAV_FAILED, error.what(), message);
+  }
+}
+
+// What `action` launches, as the status of `gustav_peer_execute`.
+template <typename Action>
+int executed(const char **message, Action action) {
+  try {
+    action();
+    return launched(cudaSuccess, message);
+  } catch (const std::exception &error) {
+    return fail(GUSTAV_FAILED, error.what(), message);
   }
 }
 

@@ -1,6 +1,6 @@
 // FlashSparse (Shi et al., PPoPP 2025) behind kernel.h: its tensor-core SpMM for f16, and in TF32 for f32.
 //
-// A is in its format ME-BCRS: windows of 8 or 16 rows, of which the columns that have a nonzero are kept as dense
+// A is in its format ME-BCRS: windows of 8 or 16 rows, of which the columns that have a nonzero are stored as dense
 // vectors. Its authors give the time of the best of four kernels; `prepare` times them and keeps the best.
 #include <algorithm>
 #include <memory>
@@ -27,7 +27,7 @@ struct Format {
     constexpr int kWidth = sizeof(T) == 2 ? 8 : 4;
     const auto *source = static_cast<const T *>(a.host_values);
     windows = static_cast<int>((a.rows + height - 1) / height);
-    std::vector<int> starts{0}, kept, found, cuts{0}, cut_windows, cut_adds;
+    std::vector<int> starts{0}, stored, found, cuts{0}, cut_windows, cut_adds;
     std::vector<T> dense;
     for (int window = 0; window < windows; ++window) {
       const int64_t first = int64_t(window) * height, last = std::min<int64_t>(first + height, a.rows);
@@ -47,9 +47,9 @@ struct Format {
           dense[base + size_t(block) * height + (row - first) * width + vector - block] = source[at];
         }
       }
-      kept.insert(kept.end(), found.begin(), found.end());
-      if (kept.size() > INT32_MAX) throw gustav::Error("too many vectors");
-      starts.push_back(static_cast<int>(kept.size()));
+      stored.insert(stored.end(), found.begin(), found.end());
+      if (stored.size() > INT32_MAX) throw gustav::Error("too many vectors");
+      starts.push_back(static_cast<int>(stored.size()));
       gaps |= count == 0;
       for (int done = 0; done < count; done += kGroup * kWidth) {
         cuts.push_back(starts[window] + std::min(count, done + kGroup * kWidth));
@@ -59,7 +59,7 @@ struct Format {
       }
     }
     offsets.upload(starts);
-    columns.upload(kept);
+    columns.upload(stored);
     values.upload(dense);
     if (height == 8) {
       parts = static_cast<int>(cut_windows.size());
@@ -191,26 +191,13 @@ const char *gustav_peer_version(void) { return "flashsparse " GUSTAV_COMMIT " (f
 int gustav_peer_prepare(const gustav_case *product, void **out, const char **message) {
   if (product->operation != GUSTAV_SPMM) return gustav::unsupported("it has SpMM and SDDMM only", message);
   if (product->type == GUSTAV_F64) return gustav::unsupported("it has no f64", message);
-  try {
-    *out = nullptr;
-    auto *state = new State{*product};
-    *out = state;
-    product->type == GUSTAV_F16 ? choose(*state, state->half) : choose(*state, state->single);
-    return GUSTAV_OK;
-  } catch (const std::exception &error) {
-    gustav_peer_release(*out);
-    *out = nullptr;
-    return gustav::fail(GUSTAV_FAILED, error.what(), message);
-  }
+  return gustav::prepared<State>(product, out, message, [&](State &state) {
+    product->type == GUSTAV_F16 ? choose(state, state.half) : choose(state, state.single);
+  });
 }
 
 int gustav_peer_execute(void *state, const void *b, void *c, const char **message) {
-  try {
-    multiply(*static_cast<State *>(state), b, c);
-    return gustav::launched(cudaSuccess, message);
-  } catch (const std::exception &error) {
-    return gustav::fail(GUSTAV_FAILED, error.what(), message);
-  }
+  return gustav::executed(message, [&] { multiply(*static_cast<State *>(state), b, c); });
 }
 
 void gustav_peer_release(void *state) { delete static_cast<State *>(state); }

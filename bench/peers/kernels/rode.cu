@@ -69,20 +69,12 @@ int gustav_peer_prepare(const gustav_case *product, void **out, const char **mes
     return gustav::unsupported("its 32-bit offsets do not reach all of B or C", message);
   if (reinterpret_cast<uintptr_t>(a.values) % 32 || reinterpret_cast<uintptr_t>(a.indices) % 32)
     return gustav::fail(GUSTAV_FAILED, "it needs arrays aligned to 32 bytes", message);
-  try {
-    *out = nullptr;
-    auto *state = new State{*product};
-    *out = state;
-    split(a, *state);
+  return gustav::prepared<State>(product, out, message, [&](State &state) {
+    split(a, state);
     // Both streams wait for the legacy default stream and make it wait.
-    gustav::check(cudaStreamCreate(&state->first));
-    gustav::check(cudaStreamCreate(&state->second));
-    return GUSTAV_OK;
-  } catch (const std::exception &error) {
-    gustav_peer_release(*out);
-    *out = nullptr;
-    return gustav::fail(GUSTAV_FAILED, error.what(), message);
-  }
+    gustav::check(cudaStreamCreate(&state.first));
+    gustav::check(cudaStreamCreate(&state.second));
+  });
 }
 
 int gustav_peer_execute(void *state_, const void *b, void *c, const char **message) {

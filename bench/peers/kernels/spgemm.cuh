@@ -47,6 +47,10 @@ int gustav_peer_prepare(const gustav_case *product, void **state, const char **m
   if (product->operation != GUSTAV_SPGEMM) return gustav::unsupported("SpGEMM only", message);
   gustav::Multiplication *multiplication = nullptr;
   const int status = gustav::guarded(message, [&] { multiplication = gustav::adapted(*product); });
+  if (status != GUSTAV_OK) {
+    delete multiplication;
+    multiplication = nullptr;
+  }
   *state = multiplication;
   if (status == GUSTAV_OK && multiplication == nullptr) return gustav::unsupported("not for this type", message);
   return status;

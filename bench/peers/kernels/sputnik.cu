@@ -58,23 +58,15 @@ int gustav_peer_prepare(const gustav_case *product, void **out, const char **mes
   if (a.cols * n * (half ? 2 : 4) > INT32_MAX || a.rows * n > INT32_MAX)
     return gustav::unsupported("its 32-bit offsets do not reach all of B or C", message);
   if (a.rows > 1 << 24) return gustav::unsupported("its grid is inexact for so many rows", message);
-  try {
-    *out = nullptr;
-    auto *state = new State{*product};
-    *out = state;
+  return gustav::prepared<State>(product, out, message, [&](State &state) {
     std::vector<int> order(a.rows);
     std::iota(order.begin(), order.end(), 0);
     std::stable_sort(order.begin(), order.end(), [&](int x, int y) {
       return a.host_offsets[x + 1] - a.host_offsets[x] > a.host_offsets[y + 1] - a.host_offsets[y];
     });
-    state->order.upload(order);
-    if (half) pad_rows(a, *state);
-    return GUSTAV_OK;
-  } catch (const std::exception &error) {
-    gustav_peer_release(*out);
-    *out = nullptr;
-    return gustav::fail(GUSTAV_FAILED, error.what(), message);
-  }
+    state.order.upload(order);
+    if (half) pad_rows(a, state);
+  });
 }
 
 int gustav_peer_execute(void *state_, const void *b, void *c, const char **message) {

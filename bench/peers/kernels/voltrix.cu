@@ -104,30 +104,17 @@ int gustav_peer_prepare(const gustav_case *product, void **out, const char **mes
   if (n % BLK_H) return gustav::unsupported("its kernels take widths that are multiples of 16", message);
   if (a.cols * n > INT32_MAX || a.rows * n > INT32_MAX)
     return gustav::unsupported("its 32-bit offsets do not reach all of B or C", message);
-  try {
-    *out = nullptr;
-    auto *state = new State{*product};
-    *out = state;
-    convert(*state);
+  return gustav::prepared<State>(product, out, message, [&](State &state) {
+    convert(state);
     // Both streams wait for the legacy default stream and make it wait.
-    gustav::check(cudaStreamCreate(&state->first));
-    gustav::check(cudaStreamCreate(&state->second));
-    choose(*state);
-    return GUSTAV_OK;
-  } catch (const std::exception &error) {
-    gustav_peer_release(*out);
-    *out = nullptr;
-    return gustav::fail(GUSTAV_FAILED, error.what(), message);
-  }
+    gustav::check(cudaStreamCreate(&state.first));
+    gustav::check(cudaStreamCreate(&state.second));
+    choose(state);
+  });
 }
 
 int gustav_peer_execute(void *state, const void *b, void *c, const char **message) {
-  try {
-    multiply(*static_cast<State *>(state), static_cast<const float *>(b), static_cast<float *>(c));
-    return gustav::launched(cudaSuccess, message);
-  } catch (const std::exception &error) {
-    return gustav::fail(GUSTAV_FAILED, error.what(), message);
-  }
+  return gustav::executed(message, [&] { multiply(*static_cast<State *>(state), static_cast<const float *>(b), static_cast<float *>(c)); });
 }
 
 void gustav_peer_release(void *state) { delete static_cast<State *>(state); }
