@@ -1,15 +1,17 @@
 //! The tables and the picture of the README, and the tables of docs/mpi.md, are those that the records give. With
 //! `GUSTAV_WRITE_README` set the tests write them first.
 
+mod published;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use gustav_report::{
-    Beside, BesidePetsc, Case, Comparison, RankRecords, Ratios, Record, Report, Status, VENDORS,
-    caches, compare, picture_of_ranks, pictures, read_counters, read_ranks, read_records,
-    read_regrets, read_tuning,
+    Beside, BesidePetsc, Case, Comparison, RankRecords, Ratios, Record, Report, VENDORS, caches,
+    compare, picture_of_ranks, pictures, read_counters, read_ranks, read_records, read_regrets,
+    read_tuning,
 };
 
 /// Files of records whose names begin so, with the suites and the peers that count.
@@ -40,11 +42,6 @@ const GPU: Place = Place {
 
 const GPU_UNSEEN: Place = Place { unseen: true, ..GPU };
 const CPU_UNSEEN: Place = Place { unseen: true, ..CPU };
-
-/// The suite that has published kernels and the newest cuSPARSE.
-const PUBLISHED: &str = "gpu-published";
-/// That cuSPARSE.
-const NEWEST: &str = "cusparse-newest";
 
 /// Of matrices that no rule was fitted to, files of records whose names hold this.
 const UNSEEN: &str = "-unseen";
@@ -104,7 +101,7 @@ fn records(place: &Place) -> Vec<Record> {
 /// Products on a GPU of matrices that no rule was fitted to, each beside one peer.
 fn unseen() -> String {
     let mut records = records_of(|name| name.starts_with(GPU.name) && name.contains(UNSEEN));
-    records.retain(|r| r.suite != PUBLISHED);
+    records.retain(|r| r.suite != published::SUITE);
     let mut out = machines(&records);
     writeln!(out, "| product | type | beside | matrices | geomean | worst | best | lost |")
         .unwrap();
@@ -164,86 +161,6 @@ fn product_of(case: &Case) -> String {
         (_, true) => "SpGEMM, sorted".into(),
         (_, false) => "SpGEMM, unsorted".into(),
     }
-}
-
-/// Each peer of suite `gpu-published` in a line of its own, and what it got wrong, failed on, and does not offer.
-fn published() -> String {
-    let records = records_of(|name| name.starts_with(GPU.name) && name.contains(UNSEEN));
-    let records: Vec<_> = records.into_iter().filter(|r| r.suite == PUBLISHED).collect();
-    let mut out = machines(&records);
-    let head = "product | type | beside | matrices | geomean | worst | best | lost | wrong | failed | not offered";
-    writeln!(out, "| {head} |").unwrap();
-    writeln!(out, "|{}", "---|".repeat(head.split('|').count())).unwrap();
-    let mut kinds: Vec<_> = Vec::new();
-    for case in records.iter().map(|r| &r.case) {
-        let kind = (product_of(case), case.dtype.clone());
-        if !kinds.contains(&kind) {
-            kinds.push(kind);
-        }
-    }
-    for (product, dtype) in kinds {
-        let own: Vec<_> = records
-            .iter()
-            .filter(|r| product_of(&r.case) == product && r.case.dtype == dtype)
-            .collect();
-        let ours: HashMap<_, _> =
-            own.iter().filter(|r| r.is_ours()).map(|r| (&r.case.matrix, r.execute_ms)).collect();
-        let engines: BTreeSet<_> =
-            own.iter().filter(|r| !r.is_ours()).map(|r| r.engine.as_str()).collect();
-        let (of_machine, others): (Vec<_>, Vec<_>) =
-            engines.into_iter().partition(|engine| GPU.peers.contains(engine));
-        let peers =
-            [(GPU.beside, of_machine)].into_iter().chain(others.iter().map(|e| (*e, vec![*e])));
-        let mut peers: Vec<_> = peers.collect();
-        peers.sort_by_key(|(name, _)| (*name != NEWEST, *name != GPU.beside));
-        for (name, engines) in peers {
-            let of_peer: Vec<_> =
-                own.iter().filter(|r| engines.contains(&r.engine.as_str())).collect();
-            let mut best: BTreeMap<_, f64> = BTreeMap::new();
-            for (matrix, ms) in of_peer.iter().filter_map(|r| Some((&r.case.matrix, r.execute_ms?)))
-            {
-                let least = best.entry(matrix).or_insert(ms);
-                *least = least.min(ms);
-            }
-            let with_ours =
-                best.iter().map(|(m, theirs)| (*m, ours.get(m).copied().flatten(), theirs));
-            let (mut ratios, mut failed) = (Vec::new(), Vec::new());
-            for (matrix, ours, theirs) in with_ours {
-                match ours {
-                    Some(ours) => ratios.push((theirs / ours, matrix.as_str())),
-                    None => failed.push((0.0, matrix.as_str())),
-                }
-            }
-            let name = if name == NEWEST { "newest cuSPARSE" } else { name };
-            write!(out, "| {product} | {dtype} | {name} |").unwrap();
-            let plain: Vec<_> = ratios.iter().map(|(ratio, _)| *ratio).collect();
-            match Ratios::of(&plain).map(|r| r.with_failed(failed.len())) {
-                Some(Ratios { count, geomean, worst, best, lost }) => {
-                    let all = ratios.iter().chain(&failed);
-                    let of_worst = all.min_by(|a, b| a.0.total_cmp(&b.0)).unwrap().1;
-                    let lost = 100.0 * lost;
-                    write!(
-                        out,
-                        " {count} | {geomean:.2} | {worst:.2} ({of_worst}) | {best:.2} | {lost:.0}% |"
-                    )
-                    .unwrap();
-                }
-                None => write!(out, " 0 | | | | |").unwrap(),
-            }
-            for status in [Status::Wrong, Status::Failed, Status::Skipped] {
-                match engines.len() {
-                    1 => {
-                        write!(out, " {} |", of_peer.iter().filter(|r| r.status == status).count())
-                    }
-                    // Of several algorithms the fastest right one counts.
-                    _ => write!(out, " |"),
-                }
-                .unwrap();
-            }
-            writeln!(out).unwrap();
-        }
-    }
-    out
 }
 
 /// The peers of `place` that took part in a product, as readers know them: all, or MKL alone.
@@ -491,7 +408,7 @@ fn the_tables_are_those_of_the_records() {
     check_tables(
         "README.md",
         &[
-            ("published", published()),
+            ("published", published::table()),
             ("gpu-unseen", table(&GPU_UNSEEN)),
             ("cpu-unseen", table(&CPU_UNSEEN)),
             ("unseen", unseen()),
