@@ -236,6 +236,7 @@ COLUMNS = {
     "model of whole vectors, unseen": ("model of whole vectors", "unseen"),
     "model of 1, 7, 33 and 129 columns, unseen": ("model of four widths", "unseen"),
     "model of large products, unseen": ("model of large products", "unseen"),
+    "model of kernels before, unseen": ("model of kernels before", "unseen"),
     "model, unseen": ("model", "unseen"),
     "model of small products, unseen copies": ("model of small products", "unseen copies"),
     "model of two widths, unseen copies": ("model of two widths", "unseen copies"),
@@ -287,6 +288,7 @@ def main():
     arguments.add_argument("--unseen", type=pathlib.Path, required=True, help="names of matrices to judge on, one a line")
     arguments.add_argument("--output", type=pathlib.Path, required=True, help="the parameter file; its rates stay")
     arguments.add_argument("--measured", type=pathlib.Path, nargs="*", default=[], help="all measurements, those of auto among them")
+    arguments.add_argument("--chooser", help="what chose `auto` in the measurements, if not what did in the first records")
     arguments.add_argument("--regrets", type=pathlib.Path, help="a file for every regret")
     arguments.add_argument("--table", type=pathlib.Path, help="the document with the marks of the tables")
     arguments.add_argument("--only", nargs="+", metavar="PRODUCT/DTYPE", help="fit and judge these alone")
@@ -324,7 +326,7 @@ def main():
         rows = [row for row in before if tuple(row.split(",")[:2]) not in anew]
     for name in products:
         ours = [of_product(group, name) for group in (seen, unseen, measured)]
-        fitted, found = fit_product(name, *ours, families, names, least[name])
+        fitted, found = fit_product(name, *ours, families, names, least[name], options.chooser)
         written[name] = beside(fitted, written[name], {str(BYTES[line["dtype"]]) for line in ours[0]})
         if name in ("spmm-narrow", "spmm-partial"):
             found["model of whole vectors", "unseen"] = judged_by(written["spmm"], ours[1], least[name])
@@ -361,8 +363,8 @@ def with_rows(found, name, rows):
     return found
 
 
-def fit_product(name, seen, unseen, measured, families, names, least):
-    """The parameters of a product, and regrets by chooser and by what the matrices were to it."""
+def fit_product(name, seen, unseen, measured, families, names, least, of_auto=None):
+    """The parameters of a product, and regrets by chooser and by what the matrices were to it. `of_auto` is what chose `auto`."""
     widths = sorted({line["columns"] for line in seen}) if name in BY_COLUMNS else [None]
     parameters = {width: {"common": {}, "classes": {}} for width in widths}
     held_out, judged, count = {}, {}, 0
@@ -403,6 +405,9 @@ def fit_product(name, seen, unseen, measured, families, names, least):
         found[chooser, "unseen copies"] = copies
     for matrices in ("unseen", "unseen copies"):
         by_rules = found["rules", matrices]
+        if of_auto:
+            found[of_auto, matrices] = found.pop(("rules", matrices))
+            continue
         if name == "spmm-partial":
             # Measured when the model of whole vectors chose, which is judged beside.
             del found["rules", matrices]
@@ -413,6 +418,8 @@ def fit_product(name, seen, unseen, measured, families, names, least):
             continue
         found["model of two widths", matrices] = {k: v for k, v in by_rules.items() if k[1] not in FIRST_WIDTHS}
         found["rules", matrices] = {k: v for k, v in by_rules.items() if k[1] in FIRST_WIDTHS}
+    if of_auto:
+        return parameters if name in BY_COLUMNS else parameters[None], found
     if name == "spmv":
         # In f16, matrices as they are were measured when a model chose that had been fitted to copies.
         by_rules = found["rules", "unseen"]

@@ -20,6 +20,31 @@ __device__ __forceinline__ unsigned short load_readonly_16(const void *from) {
     return __ldg(static_cast<const unsigned short *>(from));
 }
 
+// The same if `condition` holds; otherwise `to` is anything. As a predicate of the load: of a branch around it the
+// compiler makes a load to other registers and moves from there, which wait for it.
+__device__ __forceinline__ void load_readonly_if(bool condition, const void *from, unsigned (&to)[4]) {
+    asm("{ .reg .pred p; setp.ne.s32 p, %5, 0; @p ld.global.nc.v4.u32 {%0, %1, %2, %3}, [%4]; }"
+        : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])
+        : "l"(from), "r"((int)condition));
+}
+__device__ __forceinline__ void load_readonly_if(bool condition, const void *from, unsigned (&to)[2]) {
+    asm("{ .reg .pred p; setp.ne.s32 p, %3, 0; @p ld.global.nc.v2.u32 {%0, %1}, [%2]; }"
+        : "=r"(to[0]), "=r"(to[1])
+        : "l"(from), "r"((int)condition));
+}
+__device__ __forceinline__ void load_readonly_if(bool condition, const void *from, unsigned (&to)[1]) {
+    asm("{ .reg .pred p; setp.ne.s32 p, %2, 0; @p ld.global.nc.u32 %0, [%1]; }"
+        : "=r"(to[0])
+        : "l"(from), "r"((int)condition));
+}
+__device__ __forceinline__ unsigned short load_readonly_16_if(bool condition, const void *from) {
+    unsigned short word;
+    asm("{ .reg .pred p; setp.ne.s32 p, %2, 0; @p ld.global.nc.u16 %0, [%1]; }"
+        : "=h"(word)
+        : "l"(from), "r"((int)condition));
+    return word;
+}
+
 // Weak loads that bypass L1. They clobber memory, as the compiler must not move them above an acquire.
 __device__ __forceinline__ void load_cached(const void *from, unsigned (&to)[4]) {
     asm volatile("ld.global.cg.v4.u32 {%0, %1, %2, %3}, [%4];"

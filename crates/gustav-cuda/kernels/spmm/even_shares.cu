@@ -49,7 +49,7 @@ __device__ __forceinline__ void multiply(const Arguments &arguments, u64 partiti
     const bool begun = start + first < from;  // in an earlier partition
     const Position entry = begun ? from - first - 1 : start;
     const Span span(args.columns, column);
-    const Value *b = args.b + column;
+    const Value *b = own_column(args, column);
 
     Accum sum[TILES][VECTOR];
     clear(sum);
@@ -89,13 +89,12 @@ __device__ __forceinline__ void multiply(const Arguments &arguments, u64 partiti
     };
 
     Position position = entry & ~(Position)(CHUNK - 1);
-    Chunk next;
-    if (position < bound()) next = load_chunk(args, entry, bound(), position);
+    Chunk next = load_chunk<false>(args, entry, bound(), position);
     for (bool done = false; !done; position += CHUNK) {
         const Position last = bound();
         Chunk chunk = next;
         chunk.bound(entry, last, position);
-        if (position + CHUNK < last) next = load_chunk(args, entry, last, position + CHUNK);
+        next = load_chunk<false>(args, entry, last, position + CHUNK);
         Rows b_rows;
         load_rows(args, b, span, chunk, b_rows);
         if (chunk.to == CHUNK && row.last >= position + CHUNK) {

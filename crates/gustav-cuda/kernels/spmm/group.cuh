@@ -23,7 +23,7 @@ using Offset = GUSTAV_OFFSET;
 using Out = GUSTAV_OUT;
 using Accum = Accumulator<Value>::Type;
 using Ring = GUSTAV_SEMIRING<Accum>;
-using Stride = GUSTAV_STRIDE;      // u32 when a row of B starts below 2^32 values
+using Stride = GUSTAV_STRIDE;      // u32 when a row of B has less than 2^32 bytes, and B fewer rows
 using Position = GUSTAV_POSITION;  // u32 when A has fewer than 2^31 rows and nonzeros
 using Winner = GUSTAV_WINNER;      // position of a nonzero that won, for the caller
 
@@ -82,14 +82,22 @@ __device__ __forceinline__ void prefetch_segment(const Operands &args, Position 
 // Rows of B of a chunk.
 using Rows = tile::Pack<Value, VECTOR>[CHUNK][TILES];
 
-// CHUNK neighbours of an array of A from an aligned position; those outside the run may be anything.
-template <class T>
+// Where the whole chunks of A end.
+__device__ __forceinline__ Position whole_chunks(const Operands &args) {
+    return args.nonzeros & ~(Position)(CHUNK - 1);
+}
+
+// CHUNK neighbours of an array of A from an aligned position, if that is before `last`; those outside the run may be
+// anything. INSIDE: `last` is no further than the whole chunks, or A is not aligned.
+template <bool INSIDE, class T>
 __device__ __forceinline__ tile::Pack<T, CHUNK> load_part(const Operands &args, const T *array,
                                                           Position first, Position last,
                                                           Position position) {
-    if (WIDE_A && position + CHUNK <= args.nonzeros)
-        return tile::load<T, CHUNK>(array + position);
     tile::Pack<T, CHUNK> part;
+    if constexpr (WIDE_A && INSIDE)
+        return tile::load_if<T, CHUNK>(position < last, array + position);
+    if (WIDE_A && position < last && position + CHUNK <= args.nonzeros)
+        return tile::load<T, CHUNK>(array + position);
     if constexpr (sizeof(T) == 2 && CHUNK % 2 == 0) {
         // Kept as words, two values a register, as the wide load leaves them.
 #pragma unroll
@@ -110,12 +118,28 @@ __device__ __forceinline__ tile::Pack<T, CHUNK> load_part(const Operands &args, 
     return part;
 }
 
+// A chunk of a run, if any of it lies in the run.
+template <bool INSIDE>
 __device__ __forceinline__ Chunk load_chunk(const Operands &args, Position first, Position last,
                                             Position position) {
     Chunk chunk;
-    chunk.column = load_part<Index>(args, args.indices, first, last, position);
-    chunk.value = load_part<Value>(args, args.values, first, last, position);
+    chunk.column = load_part<INSIDE, Index>(args, args.indices, first, last, position);
+    chunk.value = load_part<INSIDE, Value>(args, args.values, first, last, position);
     return chunk;
+}
+
+// The first column of a lane in B. Hidden from the compiler, which would add it to the product of column and stride,
+// one row at a time.
+__device__ __forceinline__ const Value *own_column(const Operands &args, u64 column) {
+    const Value *b = args.b + column;
+    asm("" : "+l"(b));
+    return b;
+}
+
+// Row `column` of B, where `b` is in row 0.
+__device__ __forceinline__ const Value *row_of_b(const Operands &args, const Value *b, Index column) {
+    const u64 bytes = (u64)(Stride)column * (Stride)(args.ldb * sizeof(Value));
+    return reinterpret_cast<const Value *>(reinterpret_cast<const u8 *>(b) + bytes);
 }
 
 // `b` is at the span's column.
@@ -123,12 +147,10 @@ __device__ __forceinline__ void load_rows(const Operands &args, const Value *b, 
                                           const Chunk &chunk, Rows &row) {
 #pragma unroll
     for (int u = 0; u < CHUNK; ++u) {
-        if (!chunk.has(u)) continue;
-        const Value *from = b + (u64)(Stride)chunk.column.at[u] * (Stride)args.ldb;
+        const Value *from = row_of_b(args, b, chunk.column.at[u]);
 #pragma unroll
         for (int k = 0; k < TILES; ++k)
-            if (span.has(k))
-                row[u][k] = tile::load<Value, VECTOR>(from + k * LANES * VECTOR);
+            row[u][k] = tile::load_if<Value, VECTOR>(chunk.has(u) && span.has(k), from + k * LANES * VECTOR);
     }
 }
 

@@ -101,13 +101,11 @@ __device__ __forceinline__ void sum_chunk(const BlockOperands &args, const Stage
 #pragma unroll
         for (int u = 0; u < UNROLL; ++u) {
             staged[u] = stage[e + u];
-            if (e + u >= live) continue;
             const Value *from =
                 b + (u64)(Stride)Union::column(staged[u].entry) * (Stride)args.ldb;
 #pragma unroll
             for (int k = 0; k < TILES; ++k)
-                if (span.has(k))
-                    row[u][k] = tile::load<Value, VECTOR>(from + k * LANES * VECTOR);
+                row[u][k] = tile::load_if<Value, VECTOR>(e + u < live && span.has(k), from + k * LANES * VECTOR);
         }
 #pragma unroll
         for (int u = 0; u < UNROLL; ++u)

@@ -37,6 +37,8 @@ static_assert(!FILTERED || (STAGES == 0 && !SEVERAL), "only rows of B in registe
 // Rows of B pass through shared memory if the chip has asynchronous copies.
 constexpr bool STAGED = STAGES > 0 && ptx::HAS_ASYNC_COPY && VECTOR * sizeof(Value) >= 4;
 using Stage = tile::Pack<Value, VECTOR>;
+// Whether nonzeros after the whole chunks of A are summed by themselves, so that the main loop has one kind of load.
+constexpr bool TAIL = WIDE_A && !STAGED && !FILTERED;
 constexpr int DEPTH = STAGED ? STAGES : 1;
 
 #include "gustav_cuda::spmm::segmented::Arguments"
@@ -77,14 +79,13 @@ __device__ __forceinline__ void store(const Operands &args, const Segment &s,
 __device__ __forceinline__ void sum_direct(const Operands &args, const Value *b, const Span &span,
                                            Position first, Position last, Position position,
                                            Sum (&sum)[TILES][VECTOR]) {
-    Chunk next;
-    if (position < last) next = load_chunk(args, first, last, position);
+    Chunk next = load_chunk<TAIL>(args, first, last, position);
     while (position < last) {
         Chunk chunk = next;
         chunk.bound(first, last, position);
         const Position here = position;
         position += STEP;
-        if (position < last) next = load_chunk(args, first, last, position);
+        next = load_chunk<TAIL>(args, first, last, position);
         Rows rows;
         load_rows(args, b, span, chunk, rows);
         Filter filter;
@@ -111,7 +112,7 @@ __device__ __forceinline__ void sum_staged(const Operands &args, const Value *b,
 #pragma unroll
         for (int u = 0; u < CHUNK; ++u) {
             if (u < from || u >= to) continue;
-            const Value *row = b + (u64)(Stride)columns.at[u] * (Stride)args.ldb;
+            const Value *row = row_of_b(args, b, columns.at[u]);
 #pragma unroll
             for (int k = 0; k < TILES; ++k)
                 if (span.has(k))
@@ -124,20 +125,20 @@ __device__ __forceinline__ void sum_staged(const Operands &args, const Value *b,
 #pragma unroll
     for (int d = 0; d < DEPTH; ++d)
         if (position + d * STEP < last)
-            columns[d] = load_part<Index>(args, args.indices, first, last, position + d * STEP);
+            columns[d] = load_part<false, Index>(args, args.indices, first, last, position + d * STEP);
     tile::Pack<Value, CHUNK> values;
-    if (position < last) values = load_part<Value>(args, args.values, first, last, position);
+    if (position < last) values = load_part<false, Value>(args, args.values, first, last, position);
 #pragma unroll
     for (int d = 0; d < DEPTH; ++d) {
         if (position + d * STEP < last) copy(columns[d], position + d * STEP, d);
         ptx::close_copies();
     }
     Position far = position + DEPTH * STEP;
-    if (far < last) columns[0] = load_part<Index>(args, args.indices, first, last, far);
+    if (far < last) columns[0] = load_part<false, Index>(args, args.indices, first, last, far);
     for (int slot = 0; position < last; slot = slot + 1 < DEPTH ? slot + 1 : 0) {
         const tile::Pack<Value, CHUNK> now = values;
         if (position + STEP < last)
-            values = load_part<Value>(args, args.values, first, last, position + STEP);
+            values = load_part<false, Value>(args, args.values, first, last, position + STEP);
         ptx::wait_copies<DEPTH - 1>();
         const int from = position < first ? (int)(first - position) : 0;
         const int to = last - position < CHUNK ? (int)(last - position) : CHUNK;
@@ -156,7 +157,26 @@ __device__ __forceinline__ void sum_staged(const Operands &args, const Value *b,
         if (far < last) copy(columns[0], far, slot);
         ptx::close_copies();
         position += STEP, far += STEP;
-        if (far < last) columns[0] = load_part<Index>(args, args.indices, first, last, far);
+        if (far < last) columns[0] = load_part<false, Index>(args, args.indices, first, last, far);
+    }
+}
+
+// Sums the nonzeros of a segment that are no whole chunk of A.
+__device__ __forceinline__ void sum_tail(const Operands &args, const Value *b, const Span &span, Position first,
+                                         Position last, Sum (&sum)[TILES][VECTOR]) {
+    const Position chunks = whole_chunks(args);
+#pragma unroll 1
+    for (Position at = chunks < first ? first : chunks; at < last; ++at) {
+        const Accum a = tile::widen_at(tile::load<Value, 1>(args.values + at), 0);
+        const Value *row = row_of_b(args, b, __ldg(args.indices + at));
+#pragma unroll
+        for (int k = 0; k < TILES; ++k) {
+            if (!span.has(k)) continue;
+            const auto own = tile::load<Value, VECTOR>(row + k * LANES * VECTOR);
+#pragma unroll
+            for (int v = 0; v < VECTOR; ++v)
+                sum[k][v] = Reduction::mul_add(a, tile::widen_at(own, v), at, sum[k][v]);
+        }
     }
 }
 
@@ -167,13 +187,15 @@ __device__ __forceinline__ void multiply(const Arguments &args, const Operands &
     Sum sum[TILES][VECTOR];
     clear(sum);
     // A lane past the last column has nothing to sum but takes part in the shuffles.
-    const Position last = span.has(0) ? s.last : 0;
+    const Position end = span.has(0) ? s.last : 0;
+    const Position chunks = TAIL ? whole_chunks(operands) : end, last = end < chunks ? end : chunks;
     const Position position = (s.first & ~(Position)(CHUNK - 1)) + sub * CHUNK;
-    const Value *b = operands.b + column;
+    const Value *b = own_column(operands, column);
     if constexpr (STAGED)
         sum_staged(operands, b, span, s.first, last, position, stage, sum);
     else
         sum_direct(operands, b, span, s.first, last, position, sum);
+    if (TAIL && sub == 0) sum_tail(operands, b, span, s.first, end, sum);
 #pragma unroll
     for (int k = 0; k < TILES; ++k) add_subgroups(sum[k], ~0u);
     store(operands, s, sum, span, sub);

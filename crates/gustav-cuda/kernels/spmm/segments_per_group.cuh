@@ -24,12 +24,10 @@ struct Held {
 };
 
 __device__ __forceinline__ Held hold(const Operands &args, Position position, Position last) {
-    Held held = {};
-    if (threadIdx.x % LANES < BATCH && position < last) {
-        held.column = tile::load<Index, 1>(args.indices + position).at[0];
-        held.value = tile::widen_at(tile::load<Value, 1>(args.values + position), 0);
-    }
-    return held;
+    const bool has = threadIdx.x % LANES < BATCH && position < last;
+    const Index column = tile::load_if<Index, 1>(has, args.indices + position).at[0];
+    const auto value = tile::load_if<Value, 1>(has, args.values + position);
+    return {column, tile::widen_at(value, 0)};
 }
 
 // Prefetches the row of B of the last nonzero: if neighbouring rows of A read neighbouring rows of B, it is the only
@@ -67,7 +65,7 @@ __device__ __forceinline__ void sum_held(const Operands &args, const Value *b, c
         // The nonzeros of this group, which may have none left.
         const int own = done > count ? 0 : count - done < BATCH ? (int)(count - done) : BATCH;
         for (int from = 0; from < here; from += IN_FLIGHT) {
-            int left = own - from;
+            const int left = own - from;
             Index column[IN_FLIGHT];
             Accum value[IN_FLIGHT];
 #pragma unroll
@@ -76,15 +74,11 @@ __device__ __forceinline__ void sum_held(const Operands &args, const Value *b, c
             tile::Pack<Value, VECTOR> row[IN_FLIGHT][TILES];
 #pragma unroll
             for (int u = 0; u < IN_FLIGHT; ++u) {
-                const Value *at = b + (u64)(Stride)column[u] * (Stride)args.ldb;
+                const Value *at = row_of_b(args, b, column[u]);
 #pragma unroll
                 for (int k = 0; k < TILES; ++k)
-                    if (u < left && span.has(k))
-                        row[u][k] = tile::load<Value, VECTOR>(at + k * LANES * VECTOR);
+                    row[u][k] = tile::load_if<Value, VECTOR>(u < left && span.has(k), at + k * LANES * VECTOR);
             }
-            // Hides that the conditions of the sums are those of the loads: the compiler must not
-            // merge them into one branch, as lanes would diverge before the shuffles.
-            asm volatile("" : "+r"(left));
 #pragma unroll
             for (int u = 0; u < IN_FLIGHT; ++u)
                 value[u] = __shfl_sync(~0u, held.value, from + u, LANES);
@@ -114,7 +108,7 @@ __device__ __forceinline__ void sum_segments(const Operands &args, Position base
     };
     const u64 column = (u64)panel * PANEL + threadIdx.x % LANES * VECTOR;
     const Span span(args.columns, column);
-    const Value *b = args.b + column;
+    const Value *b = own_column(args, column);
     auto now = at(0), next = at(1);
     Held held = hold(args, now.first + threadIdx.x % LANES, now.last);
     for (u32 k = 0; k < count; ++k) {

@@ -147,8 +147,10 @@ __device__ __forceinline__ void fix_up(const Arguments &args, u64 partition, u64
 template <class T>
 __device__ __forceinline__ tile::Pack<T, CHUNK> load_chunk(const T *array, Position at,
                                                            Position end) {
-    if (WIDE_A && at + CHUNK <= end) return tile::load<T, CHUNK>(array + at);
     tile::Pack<T, CHUNK> chunk;
+    const bool wide = WIDE_A && at + CHUNK <= end;
+    if constexpr (WIDE_A) chunk = tile::load_if<T, CHUNK>(wide, array + at);
+    if (wide) return chunk;
 #pragma unroll
     for (int u = 0; u < CHUNK; ++u)
         if (at + u < end) chunk.at[u] = tile::load<T, 1>(array + at + u).at[0];
@@ -221,8 +223,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, GUSTAV_RESIDENT / THREADS)
 #pragma unroll
     for (int j = 0; j < ITEMS; ++j) {
         const Position at = base + run + j;
-        if (at >= first && at < last)
-            x[j] = tile::load<Value, 1>(args.x + (u64)column[j / CHUNK].at[j % CHUNK]);
+        x[j] = tile::load_if<Value, 1>(at >= first && at < last,
+                                       args.x + (u64)column[j / CHUNK].at[j % CHUNK]);
     }
     // Mark the last nonzeros of rows.
 #pragma unroll 1

@@ -61,6 +61,26 @@ __device__ __forceinline__ Pack<T, N> load(const T *from) {
     return pack;
 }
 
+// The same if `condition` holds, otherwise anything.
+template <class T, int N>
+__device__ __forceinline__ Pack<T, N> load_if(bool condition, const T *from) {
+    constexpr int bytes = sizeof(T) * N;
+    constexpr int words = bytes < 4 ? 1 : bytes < 16 ? bytes / 4 : 4;
+    Pack<T, N> pack;
+    if constexpr (bytes == 2) {
+        u16 word = ptx::load_readonly_16_if(condition, from);
+        memcpy(&pack, &word, 2);
+    } else {
+#pragma unroll
+        for (int i = 0; i < bytes; i += words * 4) {
+            u32 word[words];
+            ptx::load_readonly_if(condition, reinterpret_cast<const u8 *>(from) + i, word);
+            memcpy(reinterpret_cast<u8 *>(&pack) + i, word, words * 4);
+        }
+    }
+    return pack;
+}
+
 // Values that other CTAs wrote in this launch, after an acquire: read from L2.
 template <class T, int N>
 __device__ __forceinline__ Pack<T, N> load_shared_by_all(const T *from) {

@@ -22,6 +22,10 @@ const CALLS_FOR_TILES: u64 = 100;
 /// Vectors of a row of B, times subgroups, for which a lane that has four rows of B in flight has registers.
 const MANY_LOADS: f64 = 64.0;
 
+/// Vectors of a row of B for which one a lane can be faster than two.
+const SPREAD_FROM: f64 = 4.0;
+const SPREAD_TO: f64 = 16.0;
+
 /// A tuning configuration of one algorithm.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Tuning {
@@ -117,7 +121,7 @@ pub fn segmented(problem: &Problem) -> Vec<Tuning> {
         subgroups,
         longest,
         prefetch_a: subgroups > 1,
-        threads: if wide && subgroups > 1 { 384 } else { 640 },
+        threads: if wide { 512 } else { 640 },
         ..base
     };
     let few = |subgroups: u32, longest: Option<u32>| Tuning {
@@ -136,6 +140,8 @@ pub fn segmented(problem: &Problem) -> Vec<Tuning> {
         block: 128,
         ..base
     };
+    // Half as many registers a lane, for more lanes.
+    let spread = |longest| Tuning { tiles: 1, threads: 1024, ..several(longest) };
     let copied = Tuning { stages: 1, threads: 1280, lanes: 8, tiles: 4, ..few(1, None) };
     let (whole, short, long) = (None, Some(64), Some(256));
     let mut found = vec![many(1, whole), many(1, Some(32))];
@@ -144,8 +150,11 @@ pub fn segmented(problem: &Problem) -> Vec<Tuning> {
     found.extend(shared.into_iter().filter(fits).map(|(subgroups, cut)| many(subgroups, cut)));
     let shared = [(1, whole), (2, short), (4, whole), (4, short), (4, long)];
     found.extend(shared.map(|(subgroups, cut)| few(subgroups, cut)));
-    found.extend([whole, short, long].map(staged));
+    found.extend([whole, long].map(staged));
     found.extend([whole, short, long].map(several));
+    if (SPREAD_FROM..=SPREAD_TO).contains(&vectors(problem)) {
+        found.extend([whole, short, long].map(spread));
+    }
     found.push(copied);
     // Where two vectors a lane leave lanes idle, three may leave fewer.
     let of_row = problem.columns * problem.dtype.bytes() / VECTOR_BYTES;
