@@ -4,8 +4,8 @@
     gustav tune choice --record choice.jsonl --bounds bounds.jsonl
     python bench/fit_cost_model.py bounds.jsonl --unseen NAMES.txt --output crates/gustav-plan/src/cost/hopper.json
 
-Every product and size of values is fitted by itself, and what was written of those that were not measured stays; with
-`--only spmv/f16` all others stay. Copies along the diagonal of one matrix count as cases of their own, and are unseen
+Every product, number of columns and size of values is fitted by itself, and what was written of those that were not measured
+stays; with `--only spmv/f16` all others stay. Copies along the diagonal of one matrix count as cases of their own, and are unseen
 if it is. With `--measured choice.jsonl` regret counts against configurations that are no candidates any more, too, and
 with `--table` a table of it, beside that of the `auto` of these measurements, is written between a product's marks in a
 document, and with `--regrets` every one of them to a file for `gustav report --regrets`.
@@ -321,9 +321,9 @@ def main():
     head = "product,dtype,columns,matrix,matrices,chooser,regret"
     rows = []
     if options.regrets and options.regrets.exists():
-        anew = {(product(line), line["dtype"]) for line in lines}
+        anew = {(product(line), line["dtype"], str(line["columns"])) for line in lines}
         before = options.regrets.read_text().splitlines()[1:]
-        rows = [row for row in before if tuple(row.split(",")[:2]) not in anew]
+        rows = [row for row in before if tuple(row.split(",")[:3]) not in anew]
     for name in products:
         ours = [of_product(group, name) for group in (seen, unseen, measured)]
         fitted, found = fit_product(name, *ours, families, names, least[name], options.chooser)
@@ -348,7 +348,7 @@ def beside(fitted, before, sizes):
     if "common" not in before:
         widths = sorted(set(fitted) | {int(width) for width in before})
         none = {"common": {}, "classes": {}}
-        found = {w: beside(fitted.get(w, none), before.get(str(w), none), sizes) for w in widths}
+        found = {w: beside(fitted.get(w, none), before.get(str(w), none), sizes if w in fitted else ()) for w in widths}
         return {width: of_width for width, of_width in found.items() if of_width["common"]}
     stay = {part: {size: of for size, of in before[part].items() if size not in sizes} for part in before}
     return {part: dict(sorted((stay[part] | fitted[part]).items())) for part in before}
