@@ -237,6 +237,7 @@ COLUMNS = {
     "model of 1, 7, 33 and 129 columns, unseen": ("model of four widths", "unseen"),
     "model of large products, unseen": ("model of large products", "unseen"),
     "model of kernels before, unseen": ("model of kernels before", "unseen"),
+    "model of kernels before, unseen copies": ("model of kernels before", "unseen copies"),
     "model, unseen": ("model", "unseen"),
     "model of small products, unseen copies": ("model of small products", "unseen copies"),
     "model of two widths, unseen copies": ("model of two widths", "unseen copies"),
@@ -288,7 +289,7 @@ def main():
     arguments.add_argument("--unseen", type=pathlib.Path, required=True, help="names of matrices to judge on, one a line")
     arguments.add_argument("--output", type=pathlib.Path, required=True, help="the parameter file; its rates stay")
     arguments.add_argument("--measured", type=pathlib.Path, nargs="*", default=[], help="all measurements, those of auto among them")
-    arguments.add_argument("--chooser", help="what chose `auto` in the measurements, if not what did in the first records")
+    arguments.add_argument("--chooser", help="what chose `auto` in these measurements, if not what did in the first records")
     arguments.add_argument("--regrets", type=pathlib.Path, help="a file for every regret")
     arguments.add_argument("--table", type=pathlib.Path, help="the document with the marks of the tables")
     arguments.add_argument("--only", nargs="+", metavar="PRODUCT/DTYPE", help="fit and judge these alone")
@@ -348,7 +349,7 @@ def beside(fitted, before, sizes):
     if "common" not in before:
         widths = sorted(set(fitted) | {int(width) for width in before})
         none = {"common": {}, "classes": {}}
-        found = {w: beside(fitted.get(w, none), before.get(str(w), none), sizes if w in fitted else ()) for w in widths}
+        found = {w: beside(fitted.get(w, none), before.get(str(w), none), set(fitted.get(w, none)["common"])) for w in widths}
         return {width: of_width for width, of_width in found.items() if of_width["common"]}
     stay = {part: {size: of for size, of in before[part].items() if size not in sizes} for part in before}
     return {part: dict(sorted((stay[part] | fitted[part]).items())) for part in before}

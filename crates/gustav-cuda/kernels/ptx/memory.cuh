@@ -20,8 +20,9 @@ __device__ __forceinline__ unsigned short load_readonly_16(const void *from) {
     return __ldg(static_cast<const unsigned short *>(from));
 }
 
-// The same if `condition` holds; otherwise `to` is anything. As a predicate of the load: of a branch around it the
-// compiler makes a load to other registers and moves from there, which wait for it.
+// The same if `condition` holds; otherwise `to` is anything. The condition is a predicate of the load itself: of a branch
+// around it the compiler makes a load to other registers and moves from there, which wait for it. As this assembly may be
+// hoisted too, `condition` must imply all conditions under which `from` may be read.
 __device__ __forceinline__ void load_readonly_if(bool condition, const void *from, unsigned (&to)[4]) {
     asm("{ .reg .pred p; setp.ne.s32 p, %5, 0; @p ld.global.nc.v4.u32 {%0, %1, %2, %3}, [%4]; }"
         : "=r"(to[0]), "=r"(to[1]), "=r"(to[2]), "=r"(to[3])

@@ -23,7 +23,7 @@ using Offset = GUSTAV_OFFSET;
 using Out = GUSTAV_OUT;
 using Accum = Accumulator<Value>::Type;
 using Ring = GUSTAV_SEMIRING<Accum>;
-using Stride = GUSTAV_STRIDE;      // u32 when a row of B has less than 2^32 bytes, and B fewer rows
+using Stride = GUSTAV_STRIDE;      // u32 when B has at most 2^32 rows, less than 2^32 bytes apart
 using Position = GUSTAV_POSITION;  // u32 when A has fewer than 2^31 rows and nonzeros
 using Winner = GUSTAV_WINNER;      // position of a nonzero that won, for the caller
 

@@ -5,7 +5,8 @@
 // loads of 16 bytes.
 //
 //   grid.x -> segments, BLOCK / GROUP a CTA     grid.y -> panels of PANEL columns, of every product of a batch
-//   subgroup s takes chunks s, s + SUBGROUPS, ... of CHUNK nonzeros; sums are reduced by shuffles
+//   subgroup s takes chunks s, s + SUBGROUPS, ... of CHUNK nonzeros, and subgroup 0 the last nonzeros of A, which are
+//   no whole chunk; sums are reduced by shuffles
 //   group, subgroups, lanes and chunks: see spmm/group.cuh
 //   with SEVERAL a group takes several segments, one after another: see spmm/segments_per_group.cuh
 //
@@ -38,7 +39,9 @@ static_assert(!FILTERED || (STAGES == 0 && !SEVERAL), "only rows of B in registe
 constexpr bool STAGED = STAGES > 0 && ptx::HAS_ASYNC_COPY && VECTOR * sizeof(Value) >= 4;
 using Stage = tile::Pack<Value, VECTOR>;
 // Whether nonzeros after the whole chunks of A are summed by themselves, so that the main loop has one kind of load.
-constexpr bool TAIL = WIDE_A && !STAGED && !FILTERED;
+// Also where A is not aligned, so that the order of a sum does not depend on that. Not with rows of B in shared memory,
+// whose loop has no registers for more, nor with a filter.
+constexpr bool TAIL = !STAGED && !FILTERED;
 constexpr int DEPTH = STAGED ? STAGES : 1;
 
 #include "gustav_cuda::spmm::segmented::Arguments"

@@ -37,7 +37,7 @@ __device__ __forceinline__ void prefetch_last(const Operands &args, const Held &
     const u64 last = count < BATCH ? count : BATCH;
     if (threadIdx.x % LANES + 1 != last) return;
     const u64 first = (u64)panel * PANEL, left = args.columns - first;
-    const Value *from = args.b + (u64)(Stride)held.column * (Stride)args.ldb + first;
+    const Value *from = row_of_b(args, args.b + first, held.column);
     ptx::prefetch(from, (left < PANEL ? left : PANEL) * sizeof(Value), 0, 1);
 }
 

@@ -32,7 +32,7 @@ using Offset = GUSTAV_OFFSET;
 using Out = GUSTAV_OUT;
 using Word = GUSTAV_WORD;
 using Position = GUSTAV_POSITION;
-using Stride = GUSTAV_STRIDE;  // u32 when a row of B starts below 2^32 values
+using Stride = GUSTAV_STRIDE;  // u32 when B has at most 2^32 rows, less than 2^32 bytes apart
 using Accum = Accumulator<Value>::Type;
 using Ring = PlusTimes<Accum>;
 

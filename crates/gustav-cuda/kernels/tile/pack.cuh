@@ -66,6 +66,7 @@ template <class T, int N>
 __device__ __forceinline__ Pack<T, N> load_if(bool condition, const T *from) {
     constexpr int bytes = sizeof(T) * N;
     constexpr int words = bytes < 4 ? 1 : bytes < 16 ? bytes / 4 : 4;
+    static_assert(bytes == 2 || bytes == 4 || bytes == 8 || bytes % 16 == 0, "no such transaction");
     Pack<T, N> pack;
     if constexpr (bytes == 2) {
         u16 word = ptx::load_readonly_16_if(condition, from);

@@ -256,7 +256,7 @@ fn several_segments(dtype: DType, semiring: Semiring, number: usize) -> Request 
         segments_per_group: [4, 2][number % 2],
         prefetch_b: number & 1 == 1,
         window: 64,
-        resident: 768,
+        resident: if tiles == 1 { 1024 } else { 768 },
         ..config
     };
     segments(dtype, semiring, number, config)

@@ -36,7 +36,7 @@ impl Types {
             index: o.index_type,
             offset: o.offset_type,
             semiring: o.semiring,
-            stride: source::narrowest((o.ldb as u64 * o.dtype.bytes() as u64).max(o.inner as u64)),
+            stride: source::stride(o.ldb, o.dtype.bytes(), o.inner),
             position: position(o.nnz, o.rows),
             whole: tile.whole(vector, o.columns),
             wide_a: (o.indices | o.values | (o.batch.values * o.dtype.bytes()) as u64)

@@ -66,7 +66,6 @@ pub(crate) struct BlockTypes {
 impl BlockTypes {
     /// For offsets of rows of B in multiples of `unit`, such as bytes.
     pub(super) fn new(blocks: &RowBlocks, o: &Operands, unit: usize) -> Self {
-        let row = (o.ldb as u64).saturating_mul(unit as u64);
         BlockTypes {
             dtype: o.dtype,
             out: o.dtype_c,
@@ -74,7 +73,7 @@ impl BlockTypes {
             offset: o.offset_type,
             word: blocks.word,
             position: blocks.position,
-            stride: source::narrowest(row.max(o.inner as u64)),
+            stride: source::stride(o.ldb, unit, o.inner),
             steps: o.steps,
         }
     }

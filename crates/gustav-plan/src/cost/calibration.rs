@@ -268,6 +268,9 @@ mod tests {
     use super::*;
     use crate::cost::{Class, Parameters};
 
+    /// Of a value. With these, all classes below weigh what is gathered from L2.
+    const BYTES: usize = 8;
+
     /// Configurations that take the same kinds of work in other amounts, each with the times that the model predicts
     /// for a device.
     fn cases(device: &Calibration) -> Vec<Vec<Sample<'static>>> {
@@ -279,9 +282,10 @@ mod tests {
                 [memory, gather, (Bound::Class, k), (Bound::Latency, 3.0 * k * more.sqrt())]
             };
             let sample = |k: f64| {
-                let (bytes, bounds) = (4, Bounds { class, terms: amounts(k).into() });
-                let us = bounds.predict(calibrated.of_spmm(32, bytes), bytes).us;
-                Sample { parameters: Parameters::of_gpus().of_spmm(32, bytes), bytes, bounds, us }
+                let bounds = Bounds { class, terms: amounts(k).into() };
+                let us = bounds.predict(calibrated.of_spmm(32, BYTES), BYTES).us;
+                let parameters = Parameters::of_gpus().of_spmm(32, BYTES);
+                Sample { parameters, bytes: BYTES, bounds, us }
             };
             [0.5, 1.0, 1.5, 2.0, 3.0, 5.0].map(sample).to_vec()
         };
@@ -308,7 +312,8 @@ mod tests {
     /// The mean time of chosen configurations over the fastest.
     fn lost(parameters: &Parameters, cases: &[Vec<Sample<'_>>]) -> f64 {
         let of_case = |case: &Vec<Sample<'_>>| {
-            let predicted = |s: &Sample<'_>| s.bounds.predict(parameters.of_spmm(32, 4), 4).us;
+            let predicted =
+                |s: &Sample<'_>| s.bounds.predict(parameters.of_spmm(32, BYTES), BYTES).us;
             let chosen = case.iter().min_by(|a, b| predicted(a).total_cmp(&predicted(b)));
             let fastest = case.iter().map(|s| s.us).fold(f64::INFINITY, f64::min);
             chosen.expect("a configuration").us / fastest

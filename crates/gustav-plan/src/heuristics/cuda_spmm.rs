@@ -257,3 +257,25 @@ fn is_whole(problem: &Problem) -> bool {
 fn nearest_power(number: f64) -> u32 {
     1 << number.clamp(1.0, 1e6).log2().round() as u32
 }
+
+#[cfg(test)]
+mod tests {
+    use gustav_core::{CsrView, DType};
+
+    use super::*;
+
+    #[test]
+    fn one_vector_a_lane_is_tried_for_short_rows_of_b() {
+        let a = CsrView::<f32, u32, u32>::new(1, 1, &[0, 1], &[0], &[1.0]).expect("a matrix");
+        for dtype in [DType::F32, DType::F64, DType::F16] {
+            for vectors in [1, 3, 4, 8, 16, 17, 64] {
+                let columns = vectors * VECTOR_BYTES / dtype.bytes();
+                let problem = Problem { dtype, ..Problem::spmm(&a).columns(columns) };
+                let spread =
+                    segmented(&problem).into_iter().filter(|tuning| tuning.tiles == 1).count();
+                let expected = if (4..=16).contains(&vectors) { 3 } else { 0 };
+                assert_eq!(spread, expected, "{dtype}, {vectors} vectors");
+            }
+        }
+    }
+}

@@ -241,7 +241,7 @@ mod tests {
     fn the_smallest_values_of_a_space_come_first_and_what_adds_nothing_is_dropped() {
         // The third vector is the sum of the others.
         let basis = DMatrix::from_row_slice(3, 3, &[1.0, 0.0, 1.0, 0.0, 2.0, 2.0, 0.0, 0.0, 0.0]);
-        let a = DMatrix::from_diagonal(&nalgebra::dvector![5.0, 3.0, 1.0]);
+        let a = DMatrix::from_diagonal(&nalgebra::DVector::from_column_slice(&[5.0, 3.0, 1.0]));
         let (gram, with_a) = (basis.tr_mul(&basis), basis.tr_mul(&(a * &basis)));
         let (values, coefficients) = rayleigh_ritz(&gram, &with_a, 3).unwrap();
         assert!((values[0] - 3.0).abs() < 1e-12 && (values[1] - 5.0).abs() < 1e-12, "{values:?}");
