@@ -4,13 +4,13 @@
 
 namespace {
 
-// What the kernels are built for: loads of four values, steps of 32 nonzeros, pieces of 512.
-constexpr int kVector = 4, kStep = 32, kPiece = 512;
+// What the kernels are built for: loads of four values, steps of 32 nonzeros, block parts of 512.
+constexpr int kVector = 4, kStep = 32, kBlockPart = 512;
 
 struct State {
   gustav_case product;
-  int pieces = 0, rests = 0;
-  gustav::Array<int> piece_rows, piece_starts, rest_rows;
+  int blocks = 0, residues = 0;
+  gustav::Array<int> block_rows, block_starts, residue_rows;
   cudaStream_t first = nullptr, second = nullptr;
 
   ~State() {
@@ -19,25 +19,25 @@ struct State {
   }
 };
 
-// Every row, widened to begin at a multiple of four nonzeros, is cut into pieces of whole steps and a rest shorter
-// than a step.
+// Row decomposition: every row, widened to begin at a multiple of four nonzeros, has block parts of whole steps and a
+// residue shorter than a step.
 void split(const gustav_matrix &a, State &state) {
-  std::vector<int> rows, starts, rests;
+  std::vector<int> rows, starts, residues;
   for (int64_t row = 0; row < a.rows; ++row) {
     const int start = a.host_offsets[row], aligned = start - start % kVector;
     const int length = a.host_offsets[row + 1] - aligned;
-    for (int done = 0; length - done >= kStep; done += kPiece) {
+    for (int done = 0; length - done >= kStep; done += kBlockPart) {
       rows.push_back(static_cast<int>(row));
       starts.push_back(done ? aligned + done : start);
     }
-    if (length % kStep) rests.push_back(static_cast<int>(row));
+    if (length % kStep) residues.push_back(static_cast<int>(row));
   }
   starts.push_back(static_cast<int>(a.nnz));
-  state.pieces = static_cast<int>(rows.size());
-  state.rests = static_cast<int>(rests.size());
-  state.piece_rows.upload(rows);
-  state.piece_starts.upload(starts);
-  state.rest_rows.upload(rests);
+  state.blocks = static_cast<int>(rows.size());
+  state.residues = static_cast<int>(residues.size());
+  state.block_rows.upload(rows);
+  state.block_starts.upload(starts);
+  state.residue_rows.upload(residues);
 }
 
 template <typename T>
@@ -47,11 +47,11 @@ void multiply(const State &state, const void *b, void *c) {
   const auto *values = static_cast<const T *>(a.values), *dense = static_cast<const T *>(b);
   auto *result = static_cast<T *>(c);
   if (n % 64)
-    RoDeSpmm_n32(state.pieces, state.rests, k, n, values, a.indices, a.offsets, state.piece_rows.data,
-                 state.rest_rows.data, state.piece_starts.data, dense, result, state.first, state.second);
+    RoDeSpmm_n32(state.blocks, state.residues, k, n, values, a.indices, a.offsets, state.block_rows.data,
+                 state.residue_rows.data, state.block_starts.data, dense, result, state.first, state.second);
   else
-    RoDeSpmm_n128(state.pieces, state.rests, k, n, values, a.indices, a.offsets, state.piece_rows.data,
-                  state.rest_rows.data, state.piece_starts.data, dense, result, state.first, state.second);
+    RoDeSpmm_n128(state.blocks, state.residues, k, n, values, a.indices, a.offsets, state.block_rows.data,
+                  state.residue_rows.data, state.block_starts.data, dense, result, state.first, state.second);
 }
 
 }  // namespace
@@ -85,11 +85,11 @@ int gustav_peer_execute(void *state_, const void *b, void *c, const char **messa
   cudaError_t error = cudaMemsetAsync(c, 0, bytes, nullptr);
   if (error != cudaSuccess) return gustav::launched(error, message);
   wide ? multiply<double>(state, b, c) : multiply<float>(state, b, c);
-  // It launches a kernel of no blocks where all rows are short, or none has a rest, which CUDA refuses by one of two
+  // It launches a kernel of no blocks where all rows are short, or none has a residue, which CUDA refuses by one of two
   // names.
   error = cudaGetLastError();
   const bool refused = error == cudaErrorInvalidConfiguration || error == cudaErrorInvalidValue;
-  if (refused && (!state.pieces || !state.rests)) error = cudaSuccess;
+  if (refused && (!state.blocks || !state.residues)) error = cudaSuccess;
   return gustav::launched(error, message);
 }
 

@@ -29,7 +29,7 @@ pub(crate) fn narrowest(bound: u64) -> IndexType {
     if bound <= 1 << 32 { IndexType::U32 } else { IndexType::U64 }
 }
 
-/// The type that holds the distance between rows, `ld` times `unit`, and the number of each of `rows`.
+/// The type that holds the distance between rows, `ld` times `unit`, and every number below `rows`.
 pub(crate) fn stride(ld: usize, unit: usize, rows: usize) -> IndexType {
     // Indices are below a bound, the distance is a number itself.
     let distance = (ld as u64).saturating_mul(unit as u64).saturating_add(1);

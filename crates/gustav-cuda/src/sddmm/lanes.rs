@@ -34,7 +34,6 @@ impl Lanes {
         let vector = vector(o);
         let vectors = o.depth.div_ceil(vector as usize).max(1) as u64;
         let tiles = vectors.div_ceil(lanes.into()).min(most_tiles.into()) as u32;
-        let bytes = o.ldx.max(o.ldy).saturating_mul(o.dtype.bytes()) as u64;
         Lanes {
             vector,
             lanes,
@@ -42,7 +41,7 @@ impl Lanes {
             // Rows without elements have no address.
             whole: if o.depth == 0 { 0 } else { Tile { lanes, tiles }.whole(vector, o.depth) },
             one_panel: vectors <= u64::from(lanes * tiles),
-            stride: source::narrowest(bytes.saturating_add(1)),
+            stride: source::stride(o.ldx.max(o.ldy), o.dtype.bytes(), 0),
         }
     }
 
