@@ -8,7 +8,8 @@
 //   subgroup s takes chunks s, s + SUBGROUPS, ... of CHUNK nonzeros, and subgroup 0 the last nonzeros of A, which are
 //   no whole chunk; sums are reduced by shuffles
 //   group, subgroups, lanes and chunks: see spmm/group.cuh
-//   with SEVERAL a group takes several segments, one after another: see spmm/segments_per_group.cuh
+//   with SEVERAL this is the head of the list, long segments; of the others a subgroup takes several by itself, one
+//   after another (spmm/segments_per_group.cuh) or at once (spmm/segments_at_once.cuh)
 //
 // A part of a row either writes its sums to its slot, where the last to arrive adds the slots in their
 // order (the same bits in every run), or adds them to C by reductions, after `segmented_prepare` has
@@ -22,12 +23,13 @@
 #include "ptx/dependents.cuh"
 #include "schedule/segments.cuh"
 #include "spmm/group.cuh"
+#include "spmm/segments_at_once.cuh"
 #include "spmm/segments_per_group.cuh"
 
 constexpr int STAGES = GUSTAV_STAGES;  // chunks of rows of B in the pipeline through shared memory
 constexpr bool PREFETCH_A = GUSTAV_PREFETCH_A;  // prefetch the segment's part of A
 constexpr bool LIST = GUSTAV_LIST;
-constexpr bool SEVERAL = GUSTAV_SEVERAL;  // whether a group takes several segments, one after another
+constexpr bool SEVERAL = GUSTAV_SEVERAL;  // whether a subgroup takes several segments
 constexpr bool ORDERED = GUSTAV_ORDERED;  // whole rows in the order of a list
 
 using Segment = schedule::Segment<Position>;
@@ -229,10 +231,14 @@ extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT / BLOCK)
     if constexpr (SEVERAL) {
         // The first segments are parts of cut rows and long rows, one a group.
         if (blockIdx.x >= args.single) {
-            const Position before = args.single + (blockIdx.x - args.single) * args.segments_per_group;
+            const Position before = args.single * (BLOCK / GROUP);
+            const Position base = before + (blockIdx.x - args.single) * args.segments_per_group * (BLOCK / LANES);
             const auto at = [&](Position i) { return segment(args, i); };
             in_batch(args, args.panel + blockIdx.y, [&](const Operands &operands, u64 panel) {
-                sum_segments(operands, before * (BLOCK / GROUP), args.segments_per_group, panel, at);
+                if constexpr (AT_ONCE > 1)
+                    sum_at_once(operands, base, panel, at);
+                else
+                    sum_segments(operands, base, args.segments_per_group, panel, at);
             });
             return;
         }

@@ -1,20 +1,21 @@
-// Several segments for every group, one after another. While one is summed, the nonzeros of the
-// next (one a lane) and the bounds of the one after it are loaded, so that a group waits only for
+// Several segments for every subgroup, one after another. While one is summed, the nonzeros of the
+// next (one a lane) and the bounds of the one after it are loaded, so that a subgroup waits only for
 // rows of B.
 //
-//   segment k of group g  =  base + k GROUPS + g
+//   segment k of subgroup s  =  base + k SUBGROUPS_OF_CTA + s
 //
-// so that the groups of a CTA work on neighbours in the list and share their rows of B in L1. All
+// so that the subgroups of a CTA work on neighbours in the list and share their rows of B in L1. All
 // segments are whole rows.
 //
-// Nonzeros are broadcast by shuffles. The groups of a warp iterate together, as often as the longest needs.
+// Nonzeros are broadcast by shuffles. The subgroups of a warp iterate together, as often as the longest needs.
 #pragma once
 #include "schedule/segments.cuh"
 #include "spmm/group.cuh"
 
-// Nonzeros whose rows of B are loaded together, and the number that the lanes of a group hold, a multiple of that.
+// Nonzeros whose rows of B are loaded together, and the number that the lanes of a subgroup hold, a multiple of that.
 constexpr int IN_FLIGHT = GUSTAV_IN_FLIGHT < LANES ? GUSTAV_IN_FLIGHT : LANES;
 constexpr int BATCH = LANES / IN_FLIGHT * IN_FLIGHT;
+constexpr int SUBGROUPS_OF_CTA = BLOCK / LANES;  // subgroups of a CTA
 constexpr bool PREFETCH_B = GUSTAV_PREFETCH_B;   // prefetch the row of B of a segment's last nonzero to L2
 
 // A lane's nonzero.
@@ -62,8 +63,9 @@ __device__ __forceinline__ void sum_held(const Operands &args, const Value *b, c
     for (Position done = 0; done < most; done += BATCH) {
         const Held next = hold(args, mine + done + BATCH, last);
         const int here = most - done < BATCH ? (int)(most - done) : BATCH;
-        // The nonzeros of this group, which may have none left.
+        // The nonzeros of this subgroup, which may have none left.
         const int own = done > count ? 0 : count - done < BATCH ? (int)(count - done) : BATCH;
+#pragma unroll 1
         for (int from = 0; from < here; from += IN_FLIGHT) {
             const int left = own - from;
             Index column[IN_FLIGHT];
@@ -96,15 +98,14 @@ __device__ __forceinline__ void sum_held(const Operands &args, const Value *b, c
     }
 }
 
-// The `count` segments of this thread's group in one panel, the first of which is segment `base`.
+// The `count` segments of this thread's subgroup in one panel, the first of which is segment `base`.
 // `segment(i)` is the i-th of the list, or none.
 template <class At>
 __device__ __forceinline__ void sum_segments(const Operands &args, Position base, u32 count, u32 panel,
                                              At segment) {
-    constexpr int GROUPS = BLOCK / GROUP;
-    base += threadIdx.x / GROUP;
+    base += threadIdx.x / LANES;
     const auto at = [&](u32 k) {
-        return k < count ? segment(base + k * GROUPS) : schedule::no_segment<Position>();
+        return k < count ? segment(base + k * SUBGROUPS_OF_CTA) : schedule::no_segment<Position>();
     };
     const u64 column = (u64)panel * PANEL + threadIdx.x % LANES * VECTOR;
     const Span span(args.columns, column);

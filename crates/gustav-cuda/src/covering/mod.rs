@@ -193,6 +193,7 @@ fn extrema(dtype: DType, number: usize) -> [Request; 4] {
             subgroups,
             stages,
             segments_per_group: if several { 2 } else { 1 },
+            at_once: false,
             reduction: Reduction::FixUp,
             resident: if winner.is_some() { WITH_WINNERS } else { 640 },
             ..of
@@ -247,14 +248,19 @@ fn copies(dtype: DType, semiring: Semiring, number: usize) -> Request {
 }
 
 fn several_segments(dtype: DType, semiring: Semiring, number: usize) -> Request {
-    let (lanes, tiles) = [(16, 2), (32, 1), (8, 2), (1, 3), (4, 1)][number % 5];
+    let (lanes, tiles, subgroups) =
+        [(16, 2, 1), (32, 1, 1), (8, 2, 4), (1, 3, 1), (4, 1, 8)][number % 5];
+    let at_once = tiles < 3 && number / 2 % 2 == 1;
     let config = of_segments(dtype, semiring, number);
     let config = Config {
         lanes,
         tiles,
-        chunk: [4, 3, 2][number % 3],
+        subgroups,
+        chunk: if at_once { [1, 2][number / 4 % 2] } else { [4, 3, 2][number % 3] },
         segments_per_group: [4, 2][number % 2],
-        prefetch_b: number & 1 == 1,
+        at_once,
+        prefetch_a: number % 7 == 3,
+        prefetch_b: !at_once && number & 1 == 1,
         window: 64,
         resident: if tiles == 1 { 1024 } else { 768 },
         ..config
@@ -273,6 +279,7 @@ fn of_segments(dtype: DType, semiring: Semiring, number: usize) -> Config {
         subgroups: 1,
         chunk: 4,
         segments_per_group: 1,
+        at_once: false,
         prefetch_b: false,
         stages: 0,
         prefetch_a: false,

@@ -174,6 +174,7 @@ const HEADERS: &[(&str, &str)] = headers![
     "sddmm/nonzeros.cuh",
     "sddmm/sums.cuh",
     "spmm/group.cuh",
+    "spmm/segments_at_once.cuh",
     "spmm/segments_per_group.cuh",
     "spmm/sums.cuh",
     "papers/spmm/stationary.cuh",

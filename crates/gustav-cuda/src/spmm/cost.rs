@@ -1,7 +1,9 @@
 //! Configurations as the cost model sees them.
 
 use gustav_core::{Problem, Result};
-use gustav_plan::cost::spmm::{BStationary, Panel, RowBlock, Schedule, Segmented, Tensor, Work};
+use gustav_plan::cost::spmm::{
+    BStationary, Panel, RowBlock, Schedule, Segmented, Short, Tensor, Work,
+};
 use gustav_plan::cost::{Bounds, Class, Facts, Lengths, Parameters};
 use gustav_plan::{DeviceProfile, RowSimilarity};
 
@@ -67,7 +69,17 @@ impl<'a> Model<'a> {
                 class: class(c),
                 panel: panel(c.vector, c.lanes, c.tiles),
                 subgroups: c.subgroups,
-                chunk: c.chunk,
+                chunk: c.chunk_of_group(),
+                short: (c.segments_per_group > 1).then(|| Short {
+                    below: c.longest.map_or(f64::INFINITY, |longest| match c.window {
+                        // All whole rows follow the parts of cut ones.
+                        1 => longest.into(),
+                        _ => c.first.min(longest).into(),
+                    }),
+                    number: c.segments_per_group,
+                    at_once: c.at_once,
+                    chunk: c.chunk,
+                }),
                 longest: c.longest,
                 resident: c.resident,
             }),
@@ -108,6 +120,10 @@ fn panel(vector: u32, lanes: u32, tiles: u32) -> Panel {
 
 fn class(c: &segmented::Config) -> Class {
     match c.stages {
+        _ if c.at_once => Class::SegmentsAtOnce,
+        _ if c.segments_per_group > 1 && c.subgroups > 1 && c.longest.is_some() => {
+            Class::SharedHead
+        }
         _ if c.segments_per_group > 1 => Class::SeveralSegments,
         // The same loads with other numbers of columns have other tiles.
         1 if (c.lanes, c.tiles) == (8, 4) => Class::Copied,

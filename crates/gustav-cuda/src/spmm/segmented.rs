@@ -39,6 +39,8 @@ pub(super) const ANY_LAYOUT: bool = false;
 pub(super) fn choose(pattern: &Pattern<'_>, problem: &Problem) -> Result<(Config, String)> {
     let mut tunings = cuda_spmm::segmented(problem);
     if let Some(order) = pattern.order() {
+        // Neighbours in an order may have any lengths.
+        tunings.retain(|tuning| !tuning.at_once);
         for tuning in &mut tunings {
             *tuning = match order.order() {
                 Order::Stored => Tuning { window: 1, ..*tuning },
@@ -94,7 +96,7 @@ parameter_block! {
         slot_rows: *const u32,
         /// Number of segments, or of rows if there is no list.
         count: u64,
-        /// Segments that a group processes one after another.
+        /// Segments that a subgroup processes by itself.
         segments_per_group: u32,
         /// Number of first CTAs whose groups take one segment.
         single: u32,
@@ -119,8 +121,9 @@ impl Variant {
             .with("LANES", c.lanes)
             .with("TILES", c.tiles)
             .with("SUBGROUPS", c.subgroups)
-            .with("CHUNK", c.chunk.next_power_of_two())
+            .with("CHUNK", c.chunk_of_group())
             .with("SEVERAL", c.segments_per_group > 1)
+            .with("AT_ONCE", if c.at_once { c.segments_per_group } else { 1 })
             .with("IN_FLIGHT", c.chunk)
             .with("PREFETCH_B", c.prefetch_b)
             .with("STAGES", c.stages)
@@ -230,13 +233,18 @@ impl Method for Prepared {
         let operands = self.carry_outs.arguments(o);
         let (segments, count) = (list, count as u64);
         let order = self.order.as_ref().map_or(0, DeviceBuffer::address);
-        let groups = u64::from(config.block / config.group());
+        let (groups, subgroups) =
+            (u64::from(config.block / config.group()), u64::from(config.block / config.lanes));
         let panels = (o.columns as u64).div_ceil(config.panel()) * o.batch.count as u64;
-        let ctas = count.div_ceil(groups);
-        let (segments_per_group, single) =
-            (config.segments_per_group, long.div_ceil(groups as usize) as u64);
-        let single = single.min(ctas);
-        let ctas = single + (ctas - single).div_ceil(segments_per_group.into());
+        let segments_per_group = config.segments_per_group;
+        let (single, ctas) = match segments_per_group {
+            1 => (0, count.div_ceil(groups)),
+            _ => {
+                let single = (long as u64).min(count).div_ceil(groups);
+                let others = count.saturating_sub(single * groups);
+                (single, single + others.div_ceil(subgroups * u64::from(segments_per_group)))
+            }
+        };
         let mut arguments = Arguments {
             operands,
             segments,

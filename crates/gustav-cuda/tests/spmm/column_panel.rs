@@ -16,6 +16,7 @@ fn small<T: Scalar, I: Index, O: Index, S: StaticSemiring<T::Accum>>() {
         subgroups: 2,
         chunk: 2,
         segments_per_group: 1,
+        at_once: false,
         prefetch_b: false,
         stages: 0,
         prefetch_a: false,

@@ -216,6 +216,7 @@ fn of_rows_in_an_order() {
         let config = Config {
             subgroups: 1,
             segments_per_group: 4,
+            at_once: false,
             prefetch_b: true,
             window: 64,
             ..segmented_config()
@@ -234,6 +235,7 @@ fn segmented_config() -> Config {
         subgroups: 2,
         chunk: 2,
         segments_per_group: 1,
+        at_once: false,
         prefetch_b: false,
         stages: 0,
         prefetch_a: false,

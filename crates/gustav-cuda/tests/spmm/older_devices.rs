@@ -61,6 +61,7 @@ fn segmented(refine: impl Fn(Config) -> Config) -> Options<'static> {
         subgroups: 2,
         chunk: 4,
         segments_per_group: 1,
+        at_once: false,
         prefetch_b: false,
         stages: 0,
         prefetch_a: true,

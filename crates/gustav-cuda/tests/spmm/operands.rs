@@ -149,6 +149,7 @@ fn there_are_more_strips_of_columns_than_a_grid_has() {
         subgroups: 2,
         chunk: 2,
         segments_per_group: 1,
+        at_once: false,
         prefetch_b: false,
         stages: 0,
         prefetch_a: false,

@@ -101,6 +101,7 @@ fn config(vector: u32, lanes: u32, tiles: u32, subgroups: u32) -> Config {
         subgroups,
         chunk: 4,
         segments_per_group: 1,
+        at_once: false,
         prefetch_b: false,
         stages: 0,
         prefetch_a: false,
@@ -137,6 +138,8 @@ fn whole_rows_copies_of_b_and_several_segments() {
     let several = Config { segments_per_group: 4, window: 32, ..config(4, 16, 1, 1) };
     configured::<f32>(Extremum::Min, several);
     configured::<f64>(Extremum::Max, Config { vector: 2, chunk: 3, prefetch_b: true, ..several });
+    let at_once = Config { segments_per_group: 2, at_once: true, ..config(4, 8, 1, 4) };
+    configured::<f32>(Extremum::Max, at_once);
 }
 
 #[test]

@@ -37,6 +37,7 @@ fn config(vector: u32, lanes: u32, tiles: u32, subgroups: u32) -> Config {
         subgroups,
         chunk: 4,
         segments_per_group: 1,
+        at_once: false,
         prefetch_b: false,
         stages: 0,
         prefetch_a: false,
@@ -159,6 +160,46 @@ fn runs_of_segments_in_other_types() {
     configured::<f64>(Config { chunk: 5, prefetch_b: true, ..runs(2, 4, 2) });
     configured::<f16>(Config { window: 1024, ..runs(8, 8, 1) });
     configured::<bf16>(Config { segments_per_group: 2, longest: None, ..runs(1, 1, 5) });
+}
+
+#[test]
+#[ignore = "needs a CUDA device"]
+fn long_rows_are_shared_beside_several_segments_per_group() {
+    configured::<f32>(Config { subgroups: 4, longest: Some(256), first: 64, ..runs(4, 8, 1) });
+    configured::<f64>(Config { subgroups: 2, chunk: 3, prefetch_a: true, ..runs(2, 8, 2) });
+    configured::<f32>(Config { subgroups: 8, reduction: Reduction::Atomic, ..runs(4, 4, 2) });
+}
+
+/// Groups of lanes that take so many segments at the same time.
+fn at_once(number: u32, vector: u32, lanes: u32, tiles: u32) -> Config {
+    Config {
+        segments_per_group: number,
+        at_once: true,
+        chunk: 1,
+        ..config(vector, lanes, tiles, 1)
+    }
+}
+
+#[test]
+#[ignore = "needs a CUDA device"]
+fn segments_at_once() {
+    configured::<f32>(Config {
+        subgroups: 4,
+        longest: Some(256),
+        first: 64,
+        ..at_once(2, 4, 8, 1)
+    });
+    configured::<f32>(Config { chunk: 2, block: 64, ..at_once(4, 4, 32, 1) });
+    configured::<f32>(Config { longest: None, chunk: 3, ..at_once(3, 4, 16, 1) });
+}
+
+#[test]
+#[ignore = "needs a CUDA device"]
+fn segments_at_once_in_other_types() {
+    configured::<f64>(Config { subgroups: 2, window: 32, ..at_once(2, 2, 16, 1) });
+    configured::<f16>(Config { subgroups: 8, chunk: 2, ..at_once(3, 8, 4, 1) });
+    configured::<bf16>(Config { longest: None, ..at_once(2, 1, 1, 2) });
+    configured::<f64>(Config { reduction: Reduction::Atomic, ..at_once(4, 2, 4, 2) });
 }
 
 #[test]

@@ -45,6 +45,7 @@ fn a_list_of_segments() {
         subgroups: 8,
         chunk: 4,
         segments_per_group: 1,
+        at_once: false,
         prefetch_b: false,
         stages: 0,
         prefetch_a: false,

@@ -147,6 +147,12 @@ impl LengthCounts {
         self.counts.last().map_or(0.0, |c| c.0)
     }
 
+    /// The greatest below `limit`.
+    pub fn greatest_below(&self, limit: f64) -> f64 {
+        let below = self.counts.iter().rfind(|(length, _)| *length < limit);
+        below.map_or(0.0, |(length, _)| *length)
+    }
+
     /// The expected greatest of `drawn` lengths.
     pub fn expected_greatest(&self, drawn: u32) -> f64 {
         self.expected_greatest_of(drawn, |length| length)

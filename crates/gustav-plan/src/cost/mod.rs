@@ -155,8 +155,12 @@ pub enum Class {
     Staged,
     /// The same, with few lanes that hold a whole row.
     Copied,
-    /// `segmented` with several segments per group.
+    /// `segmented` with several segments per group, one after another, and a group for each long one.
     SeveralSegments,
+    /// The same, where subgroups share the long ones.
+    SharedHead,
+    /// `segmented` with several segments per group at once.
+    SegmentsAtOnce,
     /// `row-block` with two rows.
     #[serde(rename = "row-block-2")]
     RowBlock2,

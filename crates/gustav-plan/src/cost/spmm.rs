@@ -2,7 +2,7 @@
 
 use gustav_core::Problem;
 
-use super::lengths::Lengths;
+use super::lengths::{LengthCounts, Lengths};
 use super::parameters::Rates;
 use super::{Bound, Bounds, Class};
 use crate::{DeviceProfile, RowSimilarity};
@@ -49,14 +49,29 @@ pub struct Segmented {
     pub class: Class,
     /// What a subgroup holds.
     pub panel: Panel,
-    /// Subgroups that share a segment.
+    /// Subgroups that share a segment, but for short ones.
     pub subgroups: u32,
-    /// Nonzeros that are loaded together.
+    /// Nonzeros of it that one of them loads together.
     pub chunk: u32,
+    /// Short segments, if a subgroup takes several of them by itself.
+    pub short: Option<Short>,
     /// Nonzeros from which rows are cut.
     pub longest: Option<u32>,
     /// Resident threads of a multiprocessor.
     pub resident: u32,
+}
+
+/// Segments of which a subgroup takes several by itself.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Short {
+    /// They have fewer nonzeros than this, which is infinity if all are short.
+    pub below: f64,
+    /// Segments of a subgroup.
+    pub number: u32,
+    /// Whether it sums them at the same time.
+    pub at_once: bool,
+    /// Nonzeros of a segment that are loaded together.
+    pub chunk: u32,
 }
 
 /// Blocks of rows that share loads of B.
@@ -224,15 +239,22 @@ impl Terms<'_, '_> {
 
     fn segmented(&mut self, s: &Segmented) -> Class {
         let work = self.work;
-        let subgroups = f64::from(s.subgroups);
-        let group = f64::from(s.panel.lanes) * subgroups;
         let segments = work.lengths.segments(s.longest);
+        let most = f64::from(s.subgroups);
+        let chunk = f64::from(s.chunk);
+        // By the length of a segment: whether it is short, the subgroups that share it, the segments that one of them
+        // sums at the same time, and the batches of nonzeros of all of them.
+        let short = |length: f64| s.short.filter(|short| length < short.below);
+        let subgroups = |length: f64| if short(length).is_some() { 1.0 } else { most };
+        let at_once = |length: f64| short(length).map_or(1.0, |short| short.at_once());
+        let batches = |length: f64| match short(length) {
+            Some(short) => (length / f64::from(short.chunk)).ceil() / short.at_once(),
+            None => (length / (most * chunk)).ceil() * most,
+        };
         let number = segments.number().max(1.0);
-        let step = subgroups * f64::from(s.chunk);
-        let steps = segments.sum_of(|length| (length / step).ceil());
-        let nonzeros = segments.sum_of(|length| (length / subgroups).ceil() * subgroups);
-        let groups_of_warp = (WARP / group).floor();
         // Over the work of all groups, what they wait for the longest row of their warp.
+        let lanes = f64::from(s.panel.lanes);
+        let groups_of_warp = (WARP / (lanes * subgroups(0.0))).floor();
         let waiting = match s.longest {
             None if groups_of_warp > 1.0 => {
                 let longest = segments.expected_greatest(groups_of_warp as u32) * number;
@@ -240,12 +262,18 @@ impl Terms<'_, '_> {
             }
             _ => 0.0,
         };
-        let greatest = segments.greatest();
         self.groups(
             s.panel,
-            group,
             s.resident,
-            Groups { number, steps, nonzeros, waiting, greatest, step, subgroups },
+            Groups {
+                subgroups: segments.sum_of(subgroups).max(1.0),
+                batches: segments.sum_of(batches),
+                ends: segments.sum_of(|l| 2.0 * subgroups(l) / at_once(l)),
+                nonzeros: segments.sum_of(|l| (l / subgroups(l)).ceil() * subgroups(l)),
+                stores: segments.sum_of(|l| subgroups(l).powi(2)).max(1.0),
+                waiting,
+                path: s.path(segments),
+            },
         );
         if let Some(longest) = s.longest {
             let parts = work.lengths.parts(longest);
@@ -261,24 +289,25 @@ impl Terms<'_, '_> {
     }
 
     /// Groups of lanes that take rows of B from L2 to registers or shared memory.
-    fn groups(&mut self, panel: Panel, group: f64, resident: u32, g: Groups) {
+    fn groups(&mut self, panel: Panel, resident: u32, g: Groups) {
         let work = self.work;
         let panels = panel.number(work.columns());
-        let concurrent = work.units() * f64::from(resident.min(2048)) / group;
+        let lanes = f64::from(panel.lanes);
+        let concurrent = work.units() * f64::from(resident.min(2048)) / lanes;
         let tiles = f64::from(panel.tiles);
-        let of_warp = group / WARP;
-        let warps = panels * g.nonzeros * of_warp / g.subgroups;
+        let of_warp = lanes / WARP;
+        let warps = panels * g.nonzeros * of_warp;
         let arithmetic = work.arithmetic(panel.vector);
-        self.add(Bound::Latency, panels * (g.steps + 2.0 * g.number) / concurrent);
-        self.add(Bound::Waiting, g.waiting * panels * g.steps / concurrent);
+        self.add(Bound::Latency, panels * (g.batches + g.ends) / concurrent);
+        self.add(Bound::Waiting, g.waiting * panels * g.batches / concurrent);
         self.add(Bound::Idle, self.issued(g.waiting * warps * (tiles * arithmetic + NONZERO)));
-        self.add(Bound::Chain, (g.greatest / g.step).ceil() + 2.0);
-        let serial = g.greatest / g.subgroups * (tiles * (1.0 + arithmetic) + NONZERO);
+        self.add(Bound::Chain, g.path.batches + 2.0);
+        let serial = g.path.nonzeros * (tiles * (1.0 + arithmetic) + NONZERO);
         self.add(Bound::Serial, serial / work.rates.serial);
         self.add(Bound::Arithmetic, self.issued(warps * tiles * arithmetic));
         self.add(Bound::Indices, self.issued(warps * NONZERO));
-        self.add(Bound::Segments, self.issued(panels * g.number * of_warp * SEGMENT));
-        let stores = panels * g.number * of_warp * tiles * f64::from(panel.vector) * g.subgroups;
+        self.add(Bound::Segments, self.issued(panels * g.subgroups * of_warp * SEGMENT));
+        let stores = panels * g.stores * of_warp * tiles * f64::from(panel.vector);
         self.add(Bound::Stores, self.issued(stores));
         self.add(Bound::Gather, work.nnz() * work.row_bytes() / (work.units() * work.rates.l2));
     }
@@ -392,20 +421,121 @@ impl Terms<'_, '_> {
     }
 }
 
-/// Groups of lanes and their work.
+/// The work of subgroups of lanes.
 struct Groups {
-    /// Segments.
-    number: f64,
-    /// Steps of all: batches of nonzeros whose loads are in flight together.
-    steps: f64,
+    /// Of every segment the subgroups that share it.
+    subgroups: f64,
+    /// Batches of nonzeros whose loads are in flight together.
+    batches: f64,
+    /// What comes before and after them, in the time of a batch.
+    ends: f64,
     /// Nonzeros, idle lanes and subgroups counted in.
     nonzeros: f64,
+    /// Sums that are added and stored: for each subgroup as many as share its segment.
+    stores: f64,
     /// Time that groups wait for others of their warp, over that of their own work.
     waiting: f64,
-    /// Nonzeros of the longest.
-    greatest: f64,
-    /// Nonzeros of a step.
-    step: f64,
-    /// Subgroups of a group.
-    subgroups: f64,
+    /// The subgroup with most work.
+    path: Path,
+}
+
+/// What a subgroup does one after another.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Path {
+    batches: f64,
+    nonzeros: f64,
+}
+
+impl Segmented {
+    /// The longest path of these segments.
+    fn path(&self, segments: &LengthCounts) -> Path {
+        let of = |nonzeros: f64, chunk: u32| Path {
+            batches: (nonzeros / f64::from(chunk)).ceil(),
+            nonzeros,
+        };
+        let greatest = segments.greatest();
+        let long = of(greatest / f64::from(self.subgroups), self.chunk);
+        let Some(short) = self.short else { return long };
+        let own = of(segments.greatest_below(short.below), short.chunk);
+        if greatest < short.below {
+            return own;
+        }
+        Path { batches: own.batches.max(long.batches), nonzeros: own.nonzeros.max(long.nonzeros) }
+    }
+}
+
+impl Short {
+    /// Segments that a subgroup sums at the same time.
+    fn at_once(&self) -> f64 {
+        if self.at_once { f64::from(self.number) } else { 1.0 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use gustav_core::CsrView;
+
+    use super::*;
+    use crate::RowLengths;
+    use crate::cost::Parameters;
+    use crate::facts::row_lengths::COUNTS;
+
+    /// The bounds of a schedule on rows of these lengths, by name.
+    fn bounds(rows: &[usize], schedule: Segmented) -> Vec<(Bound, f64)> {
+        let mut counts = vec![0; COUNTS];
+        for length in rows {
+            counts[RowLengths::bin(*length as u64)] += 1;
+        }
+        counts[COUNTS - 1] = rows.iter().copied().max().unwrap_or(0) as u64;
+        let nnz = rows.iter().sum();
+        let histogram = RowLengths::new(rows.len(), nnz, counts).expect("counts");
+        let a = CsrView::<f32, u32, u32>::new(1, 1, &[0, 1], &[0], &[1.0]).expect("a matrix");
+        let problem = Problem { rows: rows.len(), cols: 900, nnz, ..Problem::spmm(&a).columns(32) };
+        let profile = DeviceProfile {
+            name: String::new(),
+            units: 132,
+            lanes: 32,
+            l2_bytes: 50 << 20,
+            llc_bytes: 50 << 20,
+        };
+        let work = Work {
+            problem: &problem,
+            lengths: &Lengths::new(&histogram),
+            similarity: RowSimilarity { distinct: [1.0; 4] },
+            profile: &profile,
+            rates: Parameters::of_gpus().rates,
+        };
+        work.bounds(&Schedule::Segmented(schedule)).terms
+    }
+
+    fn schedule(subgroups: u32, longest: Option<u32>, short: Option<Short>) -> Segmented {
+        let panel = Panel { vector: 4, lanes: 8, tiles: 1 };
+        let class = Class::ManyLoads;
+        Segmented { class, panel, subgroups, chunk: 4, short, longest, resident: 1024 }
+    }
+
+    #[test]
+    fn segments_that_nobody_shares_have_the_same_bounds_whoever_takes_them() {
+        let rows: Vec<usize> = (0..500).map(|r| r * 7 % 61).chain([700]).collect();
+        for (longest, below) in [(None, f64::INFINITY), (Some(64), 32.0)] {
+            let several = Short { below, number: 2, at_once: false, chunk: 4 };
+            let alone = bounds(&rows, schedule(1, longest, None));
+            assert_eq!(bounds(&rows, schedule(1, longest, Some(several))), alone, "{longest:?}");
+        }
+    }
+
+    #[test]
+    fn sharing_shortens_the_longest_path_and_segments_at_once_the_latency() {
+        let rows: Vec<usize> = (0..5000).map(|r| 1 + r % 7).chain([700]).collect();
+        let of = |subgroups: u32, at_once: bool, bound: Bound| {
+            let short = Short { below: 32.0, number: 2, at_once, chunk: 1 };
+            let found = bounds(&rows, schedule(subgroups, Some(64), Some(short)));
+            found.into_iter().find(|(b, _)| *b == bound).map_or(0.0, |(_, us)| us)
+        };
+        assert_eq!(of(1, false, Bound::Chain), 64.0 / 4.0 + 2.0);
+        // Short segments of up to seven nonzeros, one at a time, are the longest path then.
+        assert_eq!(of(4, false, Bound::Chain), 7.0 + 2.0);
+        assert!(of(4, true, Bound::Latency) < 0.6 * of(4, false, Bound::Latency));
+        assert!(of(4, false, Bound::Stores) > of(1, false, Bound::Stores));
+    }
 }

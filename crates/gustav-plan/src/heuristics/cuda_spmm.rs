@@ -22,6 +22,9 @@ const CALLS_FOR_TILES: u64 = 100;
 /// Vectors of a row of B, times subgroups, for which a lane that has four rows of B in flight has registers.
 const MANY_LOADS: f64 = 64.0;
 
+/// Most subgroups that share a long segment beside groups that take several.
+const SHARING: u32 = 8;
+
 /// Vectors of a row of B for which one a lane can be faster than two.
 const SPREAD_FROM: f64 = 4.0;
 const SPREAD_TO: f64 = 16.0;
@@ -33,12 +36,14 @@ pub struct Tuning {
     pub algorithm: Algorithm,
     /// Rows of a block, for `row-block` and `tensor`.
     pub height: u32,
-    /// Subgroups of lanes that share a segment or block.
+    /// Most subgroups of lanes that share a segment or block.
     pub subgroups: u32,
     /// Nonzeros of A loaded together; with several segments per group, nonzeros whose rows of B are in flight.
     pub chunk: u32,
-    /// Segments that a group of lanes processes one after another; A of the next one is prefetched.
+    /// Segments that a subgroup processes by itself; if more than one, subgroups share long ones alone.
     pub segments_per_group: u32,
+    /// Whether it processes them at the same time; otherwise one after another, and A of the next one is loaded ahead.
+    pub at_once: bool,
     /// With several segments per group, whether the row of B of the next segment's last nonzero is prefetched to L2.
     pub prefetch_b: bool,
     /// Pipeline stages in shared memory: chunks of rows of B, or tiles of B for `b-stationary`.
@@ -71,6 +76,7 @@ impl Tuning {
             subgroups: 1,
             chunk: 4,
             segments_per_group: 1,
+            at_once: false,
             prefetch_b: false,
             stages: 0,
             prefetch_a: false,
@@ -131,29 +137,55 @@ pub fn segmented(problem: &Problem) -> Vec<Tuning> {
         prefetch_a: wide && subgroups > 1,
         ..base
     };
-    let staged = |longest| Tuning { stages: 2, longest, ..few(1, None) };
-    let several = |longest| Tuning {
+    let staged = Tuning { stages: 2, ..few(1, None) };
+    let several = |subgroups: u32, longest| Tuning {
+        subgroups,
         longest,
         segments_per_group: 2,
         lanes: 16,
-        threads: 768,
+        threads: if wide { 640 } else { 768 },
         block: 128,
         ..base
     };
     // Half as many registers a lane, for more lanes.
-    let spread = |longest| Tuning { tiles: 1, threads: 1024, ..several(longest) };
+    let spread = |subgroups: u32, longest| Tuning {
+        tiles: 1,
+        threads: if wide { 896 } else { 1024 },
+        ..several(subgroups, longest)
+    };
+    let at_once = |chunk: u32, threads: u32, longest| Tuning {
+        at_once: true,
+        chunk,
+        threads,
+        ..several(SHARING, longest)
+    };
     let copied = Tuning { stages: 1, threads: 1280, lanes: 8, tiles: 4, ..few(1, None) };
     let (whole, short, long) = (None, Some(64), Some(256));
     let mut found = vec![many(1, whole), many(1, Some(32))];
     let shared = [(2, short), (4, short), (4, long), (8, whole), (8, Some(128))];
     let fits = |(subgroups, _): &(u32, _)| f64::from(*subgroups) * vectors(problem) <= MANY_LOADS;
     found.extend(shared.into_iter().filter(fits).map(|(subgroups, cut)| many(subgroups, cut)));
-    let shared = [(1, whole), (2, short), (4, whole), (4, short), (4, long)];
+    let shared = [(1, whole), (4, whole), (4, long)];
     found.extend(shared.map(|(subgroups, cut)| few(subgroups, cut)));
-    found.extend([whole, long].map(staged));
-    found.extend([whole, short, long].map(several));
+    found.push(staged);
+    let shared = [(1, whole), (1, short), (1, long), (SHARING, short)];
+    found.extend(shared.map(|(subgroups, cut)| several(subgroups, cut)));
     if (SPREAD_FROM..=SPREAD_TO).contains(&vectors(problem)) {
-        found.extend([whole, short, long].map(spread));
+        found.extend([short, long].map(|cut| spread(1, cut)));
+        found.extend([short, Some(128), long].map(|cut| spread(SHARING, cut)));
+        // One nonzero of each segment in flight leaves registers for more threads, the fewer the more sums a lane has.
+        let threads = match problem.dtype.bytes() {
+            2 => 1152,
+            8 => 1280,
+            _ => 1536,
+        };
+        let loads = [(1, threads, whole), (1, threads, short), (2, 1024, whole), (2, 1024, short)];
+        found.extend(
+            loads.map(|(chunk, threads, cut)| Tuning { tiles: 1, ..at_once(chunk, threads, cut) }),
+        );
+    } else {
+        let threads = if problem.dtype.bytes() == 2 { 768 } else { 1024 };
+        found.extend([whole, short].map(|cut| at_once(1, threads, cut)));
     }
     found.push(copied);
     // Where two vectors a lane leave lanes idle, three may leave fewer.
@@ -271,10 +303,13 @@ mod tests {
             for vectors in [1, 3, 4, 8, 16, 17, 64] {
                 let columns = vectors * VECTOR_BYTES / dtype.bytes();
                 let problem = Problem { dtype, ..Problem::spmm(&a).columns(columns) };
-                let spread =
-                    segmented(&problem).into_iter().filter(|tuning| tuning.tiles == 1).count();
-                let expected = if (4..=16).contains(&vectors) { 3 } else { 0 };
+                let tunings = segmented(&problem).into_iter();
+                let spread = tunings.filter(|t| t.tiles == 1 && !t.at_once).count();
+                let expected = if (4..=16).contains(&vectors) { 5 } else { 0 };
                 assert_eq!(spread, expected, "{dtype}, {vectors} vectors");
+                let at_once = segmented(&problem).into_iter().filter(|t| t.at_once).count();
+                let expected = if expected > 0 { 4 } else { 2 };
+                assert_eq!(at_once, expected, "at once, {dtype}, {vectors} vectors");
             }
         }
     }

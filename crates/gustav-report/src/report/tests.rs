@@ -179,7 +179,7 @@ fn records_that_hold_everything_leave_no_figure_out() {
     let limits = report.tables().find(|t| t.id == "limits").unwrap();
     let gpu = limits.rows.iter().find(|r| r[0].contains("GPU") && r[1] == "SpMM").unwrap();
     // Floors of 0.5 ms and gather limits of 0.2 ms, with times of 1, 2 and 3 ms.
-    assert_eq!(gpu[4..], ["3", "27.5", "-", "-", "27.5", "100.0"]);
+    assert_eq!(gpu[4..], ["3", "27.5", "-", "-", "27.5", "100.0", "-"]);
     let programs = report.tables().find(|t| t.id == "programs").unwrap();
     assert_eq!(programs.rows[0][7], "50", "the share of the products in percent");
     let lost = report.tables().find(|t| t.id == "ranks-losses").unwrap();

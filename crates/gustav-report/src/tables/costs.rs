@@ -14,12 +14,13 @@ use crate::{Ratios, Record};
 
 pub(super) fn limits(platforms: &[Platform]) -> Table {
     type Ratio = fn(&Record) -> Option<f64>;
-    const LIMITS: [Ratio; 5] = [
+    const LIMITS: [Ratio; 6] = [
         |r| Some(r.floor_ms? / r.execute_ms?),
         |r| Some(r.floor_ms? / r.single_ms?),
         |r| Some(r.floor_ms? / r.hot_ms?),
         |r| Some(r.floor_ms?.max(r.gather_ms?) / r.execute_ms?),
         |r| Some(r.floor_ms? / r.floor_ms?.max(r.gather_ms?)),
+        |r| Some(r.ratio? * r.execute_ms? / r.floor_ms?.max(r.gather_ms?)),
     ];
     let mut rows = Vec::new();
     for platform in platforms {
@@ -36,12 +37,13 @@ pub(super) fn limits(platforms: &[Platform]) -> Table {
     let caption = "Geomeans over the matrices, in percent: the memory floor over the time of auto; the \
                    same over that of single executions, where executions followed one another, and \
                    over that with hot caches, where it was measured beside; the longer of floor and \
-                   gather limit over it; and the floor over that longer limit, which is the fraction of \
+                   gather limit over it; the floor over that longer limit, which is the fraction of \
                    the floor that a product reaches if it reuses no row of B above L2 and runs at the \
-                   speed of the caches.";
+                   speed of the caches; and the best peer's time over that longer limit, which is how much \
+                   faster than the peer such a product would be if its launch took no time (800 is eight times as fast).";
     let columns = format!(
         "{PRODUCT}, matrices, floor / time (%), floor / single (%), floor / hot (%), \
-         longer limit / time (%), floor / longer limit (%)"
+         longer limit / time (%), floor / longer limit (%), peer / longer limit (%)"
     );
     Table::new("limits", "Limits", &columns, caption, rows)
 }

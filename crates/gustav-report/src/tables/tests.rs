@@ -99,7 +99,7 @@ fn a_wrong_peer_is_named_and_cannot_win() {
 #[test]
 fn the_best_of_the_vendors_algorithms_counts_on_a_gpu() {
     let records = [
-        on_gpu("gustav", "auto", 1.0),
+        Record { ratio: Some(2.0), ..on_gpu("gustav", "auto", 1.0) },
         on_gpu("gustav", "row-split", 4.0),
         on_gpu("gustav", "segmented", 0.8),
         on_gpu("cusparse-default", "default", 3.0),
@@ -115,7 +115,7 @@ fn the_best_of_the_vendors_algorithms_counts_on_a_gpu() {
     assert_eq!(targets[1], ["SpMM f32 n = 8, worst", "1", "0", "2.00", "0.95", "", "met"]);
     let cupy = ["cupy", "SpMM", "f32", "n = 8", "1", "5.00", "5.00", "5.00", "0"];
     assert_eq!(rows(&records, "peers-by-product")[0], cupy);
-    let limits = ["SpMM", "f32", "n = 8", "1", "25.0", "16.7", "50.0", "25.0", "100.0"];
+    let limits = ["SpMM", "f32", "n = 8", "1", "25.0", "16.7", "50.0", "25.0", "100.0", "800.0"];
     assert_eq!(rows(&records, "limits"), [limits]);
     // The fastest by name is segmented.
     let choice = ["SpMM", "f32", "n = 8", "1", "0.80", "0.80", "0.80", "100"];

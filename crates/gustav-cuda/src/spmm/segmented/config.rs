@@ -31,15 +31,18 @@ pub struct Config {
     pub tiles: u32,
     /// Subgroups of lanes that share a segment.
     pub subgroups: u32,
-    /// Nonzeros of A loaded together; with several segments per group, nonzeros whose rows of B are in flight.
+    /// Nonzeros of A loaded together; with several segments per group, nonzeros of one whose rows of B are in flight.
     pub chunk: u32,
-    /// Segments that a group processes one after another, with loads of A for the next in flight.
+    /// Segments that a subgroup processes by itself. If more than one, subgroups share the head of the list alone, by
+    /// chunks of at least two.
     pub segments_per_group: u32,
+    /// Whether it processes them at the same time; otherwise one after another, with loads of A for the next in flight.
+    pub at_once: bool,
     /// With several segments per group, whether the row of B of the next segment's last nonzero is prefetched to L2.
     pub prefetch_b: bool,
     /// Pipeline stages: chunks of rows of B that are copied to shared memory; 0 loads them to registers.
     pub stages: u32,
-    /// Whether a segment's nonzeros of A are prefetched to L2.
+    /// Whether a segment's nonzeros of A are prefetched to L2; with several segments per group, of the head of the list.
     pub prefetch_a: bool,
     /// Nonzeros from which rows are cut, a power of two from 32 to 4096. `None` takes whole rows, in their order.
     pub longest: Option<u32>,
@@ -59,8 +62,14 @@ pub struct Config {
 
 // Vectors of a row of B that a lane has registers for.
 const MOST_TILES: u32 = 10;
-// Most segments per group.
+// Resident threads that leave registers for four loads of two vectors.
+const MANY_LOADS: u32 = 768;
+// Nonzeros of a long segment that are loaded together beside segments at once.
+const LEAST_CHUNK: u32 = 2;
+// Most segments per group, ...
 const MOST_SEGMENTS_PER_GROUP: u32 = 64;
+// ... and at the same time, for which a lane has registers.
+const MOST_AT_ONCE: u32 = 4;
 // Shared memory that a CTA has on all devices.
 const SHARED_BYTES: u32 = 48 << 10;
 
@@ -76,6 +85,7 @@ impl Config {
             subgroups: tuning.subgroups,
             chunk: tuning.chunk,
             segments_per_group: tuning.segments_per_group,
+            at_once: tuning.at_once,
             prefetch_b: tuning.prefetch_b,
             stages: tuning.stages,
             prefetch_a: tuning.prefetch_a,
@@ -90,12 +100,7 @@ impl Config {
             config.tiled(problem.dtype, vector, problem.columns, tuning.lanes, tuning.tiles);
         match config.counts(problem) {
             true => config,
-            false => Config {
-                segments_per_group: 1,
-                chunk: config.chunk.next_power_of_two(),
-                prefetch_b: false,
-                ..config
-            },
+            false => config.one_segment(),
         }
     }
 
@@ -108,6 +113,7 @@ impl Config {
             subgroups: lanes,
             chunk: if problem.dtype.bytes() == 8 && lanes == 32 { 2 } else { 4 },
             segments_per_group: 1,
+            at_once: false,
             prefetch_b: false,
             stages: 0,
             prefetch_a: false,
@@ -143,7 +149,7 @@ impl Config {
         }
         // Several segments per group leave no registers for a third vector; otherwise there are
         // fewer vectors the more threads are resident, fewest for 16-bit values.
-        let most = 32 / self.subgroups;
+        let most = if self.segments_per_group > 1 { 32 } else { 32 / self.subgroups };
         let most_tiles = match self.resident > 640 {
             _ if self.segments_per_group > 1 => 2,
             true if dtype.bytes() == 2 || most < 32 => 2,
@@ -183,7 +189,8 @@ impl Config {
         // Copies to shared memory pay only with vectors of 16 bytes and without partial tiles.
         let copies = aligned && is_whole(tile);
         let Tile { lanes, tiles } = tile;
-        let config = Config { vector, lanes, tiles, ..self };
+        let subgroups = self.subgroups.min(32 / lanes);
+        let config = Config { vector, lanes, tiles, subgroups, ..self };
         match self.stages > 0 && !copies {
             true => Config {
                 stages: 0,
@@ -200,26 +207,47 @@ impl Config {
         if vector >= self.vector {
             return self;
         }
-        self.tiled(dtype, vector, columns, 32, 2)
+        let config = self.tiled(dtype, vector, columns, 32, 2);
+        match self.at_once {
+            // A lane may have more of narrower vectors.
+            true => Config { resident: self.resident.min(MANY_LOADS), ..config },
+            false => config,
+        }
     }
 
     /// The same with more registers, for positions beside sums; with a filter, rows of B are held in registers.
     pub(super) fn with_winners(self, filtered: bool) -> Self {
         let config = Config { resident: self.resident.min(super::WITH_WINNERS), ..self };
         match filtered {
-            true => Config {
-                stages: 0,
-                segments_per_group: 1,
-                prefetch_b: false,
-                chunk: config.chunk.next_power_of_two(),
-                ..config
-            },
+            true => Config { stages: 0, ..config.one_segment() },
             false => config,
+        }
+    }
+
+    /// The same with one segment per group.
+    fn one_segment(self) -> Self {
+        let chunk = self.chunk.next_power_of_two();
+        let config =
+            Config { segments_per_group: 1, at_once: false, prefetch_b: false, chunk, ..self };
+        match self.segments_per_group {
+            1 => config,
+            // Subgroups would share short segments, too.
+            _ => {
+                Config { subgroups: 1, chunk: 4, resident: self.resident.min(MANY_LOADS), ..config }
+            }
         }
     }
 
     pub(super) fn group(&self) -> u32 {
         self.lanes * self.subgroups
+    }
+
+    /// Nonzeros of A that a subgroup loads together where a group has one segment.
+    pub(in crate::spmm) fn chunk_of_group(&self) -> u32 {
+        match self.at_once {
+            true => LEAST_CHUNK.max(self.chunk.next_power_of_two()),
+            false => self.chunk.next_power_of_two(),
+        }
     }
 
     pub(super) fn tile(&self) -> Tile {
@@ -239,13 +267,15 @@ impl Config {
         })
     }
 
-    /// Whether the loads are possible: aligned chunks, or several segments per group without subgroups or stages.
+    /// Whether the loads are possible: aligned chunks, or several segments per group without stages.
     fn loads_fit(&self) -> bool {
         let chunks = self.chunk.is_power_of_two() && !self.prefetch_b;
-        let several = self.subgroups == 1 && self.stages == 0 && !self.prefetch_a;
+        let several = self.stages == 0;
+        let at_once = (2..=MOST_AT_ONCE).contains(&self.segments_per_group) && !self.prefetch_b;
         (1..=8).contains(&self.chunk)
             && (1..=MOST_SEGMENTS_PER_GROUP).contains(&self.segments_per_group)
             && (if self.segments_per_group == 1 { chunks } else { several })
+            && (at_once || !self.at_once)
     }
 
     /// Whether 32 bits suffice to count the entries of a list with several segments per group, as in
@@ -259,7 +289,7 @@ impl Config {
             3 * nnz / u128::from(longest) + nnz / 32
         });
         // Unused entries of the last CTAs.
-        let free = u128::from(self.block / self.group() * (self.segments_per_group + 2));
+        let free = u128::from(self.block * (self.segments_per_group + 2));
         self.segments_per_group == 1 || windows + first + free <= u128::from(u32::MAX)
     }
 
@@ -286,12 +316,12 @@ impl Config {
             "config of segmented",
             self,
             fits,
-            "powers of two with lanes * subgroups <= 32, vectors of at most 16 bytes, at \
-                       most 10 tiles, a chunk of at most 8, at most 48 KiB of stages, at most 64 segments per \
-                       group, fewer than 2^32 in all, with one subgroup and without stages and prefetch_a, \
-                       cuts at 32 to 4096, whole rows of 32 to 256 nonzeros first, windows of 1 or \
-                       of 32 to 1024, whole warps of at most 1024 threads, and reduction by fix-up \
-                       but for sums of plus-times in f32 and f64 in no promised order, without an epilogue",
+            "powers of two with lanes * subgroups <= 32, vectors of at most 16 bytes, at most 10 tiles, a chunk of at \
+             most 8, a power of two but for several segments per group, which are at most 64 without stages, or 4 at \
+             once, fewer than 2^32 in all; prefetch_b with several, not at once, at most 48 KiB of stages, cuts at 32 \
+             to 4096, whole rows of 32 to 256 nonzeros first, windows of 1 or of 32 to 1024, whole warps of at most \
+             1024 threads, and reduction by fix-up but for sums of plus-times in f32 and f64 in no promised order, \
+             without an epilogue",
         )
     }
 }
@@ -376,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn several_segments_exclude_subgroups_and_stages() {
+    fn several_segments_exclude_stages_and_are_few_at_once() {
         let a = CsrView::<f32, u32, u32>::new(1, 1, &[0, 1], &[0], &[1.0]).expect("a matrix");
         let problem = Problem::spmm(&a).columns(128);
         let mut candidates = Config::candidates(&problem).into_iter();
@@ -386,13 +416,17 @@ mod tests {
         for chunk in 1..=8 {
             assert!(Config { chunk, ..several }.check(&problem).is_ok(), "{chunk} in flight");
         }
+        let at_once =
+            Config { lanes: 8, subgroups: 4, at_once: true, prefetch_b: false, ..several };
+        assert!(at_once.check(&problem).is_ok(), "{at_once:?}");
         for refused in [
             Config { chunk: 9, ..several },
             Config { segments_per_group: 0, ..several },
             Config { segments_per_group: MOST_SEGMENTS_PER_GROUP + 1, ..several },
-            Config { lanes: 8, subgroups: 2, ..several },
+            Config { segments_per_group: 1, ..at_once },
+            Config { segments_per_group: 5, ..at_once },
+            Config { prefetch_b: true, ..at_once },
             Config { stages: 1, ..several },
-            Config { prefetch_a: true, ..several },
             Config { segments_per_group: 1, chunk: 3, prefetch_b: false, ..several },
             Config { segments_per_group: 1, prefetch_b: true, ..several },
         ] {
