@@ -2,11 +2,11 @@
 
 use super::common::{device, run};
 use gustav_core::{
-    Csr, Dense, Error, MaxTimes, MinPlus, OrAnd, PlusFirst, PlusSecond, PlusTimes, Scalar, bf16,
-    f16,
+    Csr, Dense, Error, MaxTimes, MinPlus, OrAnd, PlusFirst, PlusSecond, PlusTimes, Reduce, Scalar,
+    bf16, f16,
 };
 use gustav_cuda::spmm::segmented::{Config, Reduction};
-use gustav_cuda::{Call, DeviceCsr, DeviceDense, Options, SpmmPlan};
+use gustav_cuda::{Call, Device, DeviceBuffer, DeviceCsr, DeviceDense, Options, SpmmPlan};
 use gustav_testkit::battery::{Settings, check_spmm};
 
 batteries! {
@@ -244,6 +244,94 @@ fn deterministic_runs_give_the_same_bits() {
         plan.execute(&a, &b, &mut c, Call::new()).expect("C");
         let bits: Vec<u32> = c.data().to_host().expect("C").iter().map(|v| v.to_bits()).collect();
         assert_eq!(*first.get_or_insert_with(|| bits.clone()), bits);
+    }
+}
+
+/// A's indices and values `shift` elements past an aligned address, behind the buffers that hold them.
+fn shifted(
+    device: &Device,
+    host: &Csr<f32>,
+    shift: usize,
+) -> (DeviceCsr<f32>, [DeviceBuffer<u32>; 2]) {
+    let nnz = host.nnz();
+    let padded = |words: Vec<u32>| {
+        let words = [vec![0; shift], words].concat();
+        DeviceBuffer::from_slice(device, &words, "an array of A").expect("memory")
+    };
+    let words = |values: &[f32]| values.iter().map(|v| v.to_bits()).collect();
+    let owners = [padded(host.indices().to_vec()), padded(words(&host.values()))];
+    let [indices, values] = owners.each_ref().map(|o| o.address() + 4 * shift as u64);
+    // SAFETY: the arrays lie in `owners`, which the caller keeps.
+    let (indices, values) = unsafe {
+        (DeviceBuffer::borrowed(device, indices, nnz), DeviceBuffer::borrowed(device, values, nnz))
+    };
+    let offsets = DeviceBuffer::from_slice(device, host.offsets(), "offsets").expect("memory");
+    let a = DeviceCsr::from_parts(host.nrows(), host.ncols(), offsets, indices, values);
+    (a.expect("A"), owners)
+}
+
+/// Nonzeros after the last whole chunk of A: their sums have the same bits wherever A lies in memory, and of equal
+/// products the first wins.
+#[test]
+#[ignore = "needs a CUDA device"]
+fn last_nonzeros_are_summed_in_the_same_order_wherever_they_lie() {
+    let device = device();
+    let (rows, columns) = (301, 33);
+    let config = Config { chunk: 8, longest: Some(64), resident: 256, ..config(1, 4, 9, 8) };
+    let options = options(config);
+    // Values that repeat, so that products tie.
+    let b =
+        Dense::from_fn(rows, columns, Default::default(), |i, j| ((i % 3 + j % 2) as f32) / 3.0);
+    let b = b.expect("B");
+    let on_device = DeviceDense::upload(&device, &b.view()).expect("B");
+    for left in [7, 1, 0] {
+        let full = ragged(rows);
+        let nnz = full.nnz() / 8 * 8 - 8 + left;
+        let offsets: Vec<u32> = full.offsets().iter().map(|o| (*o).min(nnz as u32)).collect();
+        let (indices, values) = (full.indices()[..nnz].to_vec(), full.values()[..nnz].to_vec());
+        let host = Csr::new(rows, rows, offsets, indices, values).expect("a matrix");
+        for reduce in [Reduce::Sum, Reduce::Max, Reduce::Min] {
+            let mut first = None;
+            for shift in 0..4 {
+                let (a, _owners) = shifted(&device, &host, shift);
+                let problem = a.pattern().spmm(columns).problem.reduce(reduce);
+                let mut c =
+                    DeviceDense::zeros(&device, rows, columns, Default::default()).expect("C");
+                let mut won =
+                    DeviceBuffer::<u32>::zeros(&device, rows * columns, "winners").expect("memory");
+                let mut plan = SpmmPlan::new(a.pattern(), &problem, &options).expect("a plan");
+                match reduce {
+                    Reduce::Sum => plan.execute(&a, &on_device, &mut c, Call::new()).expect("C"),
+                    _ => plan
+                        .execute_with_winners(&a, &on_device, &mut c, &mut won, Call::new())
+                        .expect("C"),
+                };
+                let bits: Vec<u32> =
+                    c.data().to_host().expect("C").iter().map(|v| v.to_bits()).collect();
+                let won = won.to_host().expect("winners");
+                if reduce == Reduce::Max {
+                    for (at, winner) in won.iter().enumerate().filter(|(_, w)| **w != u32::MAX) {
+                        let (row, j) = (at / columns, at % columns);
+                        let product = |k: usize| {
+                            host.values()[k] * b.data()[host.indices()[k] as usize * columns + j]
+                        };
+                        let of_row = host.offsets()[row] as usize..host.offsets()[row + 1] as usize;
+                        let best = of_row.clone().map(product).fold(f32::NEG_INFINITY, f32::max);
+                        let expected = of_row.clone().find(|k| product(*k) == best);
+                        assert_eq!(
+                            Some(*winner as usize),
+                            expected,
+                            "row {row}, column {j}, shift {shift}"
+                        );
+                    }
+                }
+                assert_eq!(
+                    *first.get_or_insert((bits.clone(), won.clone())),
+                    (bits, won),
+                    "{reduce:?}, shift {shift}"
+                );
+            }
+        }
     }
 }
 
