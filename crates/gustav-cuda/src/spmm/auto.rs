@@ -248,7 +248,7 @@ mod tests {
             let candidates = cuda_spmm::candidates(&problem, Available { tensor, tiles: true });
             let grown = dice.below(2) == 0;
             let ordered = cuda_spmm::segmented(&problem).into_iter();
-            let ordered: Vec<_> = ordered.map(|t| cuda_spmm::in_order(t, grown)).collect();
+            let ordered: Vec<_> = ordered.filter_map(|t| cuda_spmm::in_order(t, grown)).collect();
             let shared = 48 << (10 + dice.below(3));
             let model = Model::new(&problem, &facts, &profile, shared).expect("facts");
             for tunings in [candidates, ordered] {

@@ -39,14 +39,11 @@ pub(super) const ANY_LAYOUT: bool = false;
 pub(super) fn choose(pattern: &Pattern<'_>, problem: &Problem) -> Result<(Config, String)> {
     let mut tunings = cuda_spmm::segmented(problem);
     if let Some(order) = pattern.order() {
-        // Neighbours in an order may have any lengths.
-        tunings.retain(|tuning| !tuning.at_once);
-        for tuning in &mut tunings {
-            *tuning = match order.order() {
-                Order::Stored => Tuning { window: 1, ..*tuning },
-                order => cuda_spmm::in_order(*tuning, order.has_blocks()),
-            };
-        }
+        let in_order = |tuning| match order.order() {
+            Order::Stored => Some(Tuning { window: 1, ..tuning }),
+            order => cuda_spmm::in_order(tuning, order.has_blocks()),
+        };
+        tunings = tunings.into_iter().filter_map(in_order).collect();
     }
     auto::fastest_of(pattern, problem, tunings, |config| match config {
         catalog::Config::Segmented(config) => Some(config),

@@ -233,13 +233,15 @@ pub fn b_stationary() -> Vec<Tuning> {
 }
 
 /// A tuning of `segmented` for rows in a row order. `grown` means that the order consists of blocks of rows that read
-/// the same rows of B, which a CTA with several segments per group reuses in L1.
-pub fn in_order(tuning: Tuning, grown: bool) -> Tuning {
+/// the same rows of B, which a CTA with several segments per group reuses in L1. `None` for segments at once, since
+/// neighbours in an order may have any lengths.
+pub fn in_order(tuning: Tuning, grown: bool) -> Option<Tuning> {
     let several = Tuning { segments_per_group: 4, ..tuning };
     match (tuning.segments_per_group, tuning.longest) {
-        (2.., Some(_)) if grown => Tuning { window: 32, ..several },
-        (2.., None) => Tuning { chunk: 3, prefetch_b: true, threads: 1024, ..several },
-        _ => tuning,
+        _ if tuning.at_once => None,
+        (2.., Some(_)) if grown => Some(Tuning { window: 32, ..several }),
+        (2.., None) => Some(Tuning { chunk: 3, prefetch_b: true, threads: 1024, ..several }),
+        _ => Some(tuning),
     }
 }
 
