@@ -8,8 +8,8 @@
 //   subgroup s takes chunks s, s + SUBGROUPS, ... of CHUNK nonzeros, and subgroup 0 the last nonzeros of A, which are
 //   no whole chunk; sums are reduced by shuffles
 //   group, subgroups, lanes and chunks: see spmm/group.cuh
-//   with SEVERAL this is the head of the list, long segments; of the others a subgroup takes several by itself, one
-//   after another (spmm/segments_per_group.cuh) or at once (spmm/segments_at_once.cuh)
+//   with SEVERAL groups sum the head of the list, long segments; each subgroup by itself then sums several of the rest,
+//   one after another (spmm/segments_per_group.cuh) or at once (spmm/segments_at_once.cuh)
 //
 // A part of a row either writes its sums to its slot, where the last to arrive adds the slots in their
 // order (the same bits in every run), or adds them to C by reductions, after `segmented_prepare` has

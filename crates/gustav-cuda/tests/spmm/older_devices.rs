@@ -115,7 +115,7 @@ macro_rules! targets {
 
             #[test]
             #[ignore = "needs a CUDA device"]
-            fn runs_of_segments() {
+            fn several_segments_per_group() {
                 let several = |c| Config { subgroups: 1, prefetch_a: false, segments_per_group: 4, prefetch_b: true, window: 32, ..c };
                 check::<f32>(TARGET, &segmented(several));
                 check::<f16>(TARGET, &segmented(|c| Config { vector: 8, ..several(c) }));

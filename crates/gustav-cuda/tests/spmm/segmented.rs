@@ -134,40 +134,60 @@ fn rows_come_first_or_stay_as_stored() {
 }
 
 /// Groups of lanes that take several segments one after another.
-fn runs(vector: u32, lanes: u32, tiles: u32) -> Config {
+fn one_after_another(vector: u32, lanes: u32, tiles: u32) -> Config {
     Config { segments_per_group: 4, window: 32, ..config(vector, lanes, tiles, 1) }
 }
 
 #[test]
 #[ignore = "needs a CUDA device"]
-fn runs_of_segments() {
-    configured::<f32>(runs(4, 16, 2));
-    configured::<f32>(Config { chunk: 3, prefetch_b: true, ..runs(4, 32, 1) });
+fn segments_one_after_another() {
+    configured::<f32>(one_after_another(4, 16, 2));
+    configured::<f32>(Config { chunk: 3, prefetch_b: true, ..one_after_another(4, 32, 1) });
 }
 
 #[test]
 #[ignore = "needs a CUDA device"]
-fn runs_of_whole_rows_and_by_atomics() {
-    let whole = Config { segments_per_group: 3, chunk: 8, longest: None, ..runs(2, 8, 1) };
+fn whole_rows_one_after_another_and_by_atomics() {
+    let whole =
+        Config { segments_per_group: 3, chunk: 8, longest: None, ..one_after_another(2, 8, 1) };
     configured::<f32>(whole);
-    let atomic = Config { reduction: Reduction::Atomic, prefetch_b: true, ..runs(4, 8, 2) };
+    let atomic =
+        Config { reduction: Reduction::Atomic, prefetch_b: true, ..one_after_another(4, 8, 2) };
     configured::<f32>(atomic);
 }
 
 #[test]
 #[ignore = "needs a CUDA device"]
-fn runs_of_segments_in_other_types() {
-    configured::<f64>(Config { chunk: 5, prefetch_b: true, ..runs(2, 4, 2) });
-    configured::<f16>(Config { window: 1024, ..runs(8, 8, 1) });
-    configured::<bf16>(Config { segments_per_group: 2, longest: None, ..runs(1, 1, 5) });
+fn segments_one_after_another_in_other_types() {
+    configured::<f64>(Config { chunk: 5, prefetch_b: true, ..one_after_another(2, 4, 2) });
+    configured::<f16>(Config { window: 1024, ..one_after_another(8, 8, 1) });
+    configured::<bf16>(Config {
+        segments_per_group: 2,
+        longest: None,
+        ..one_after_another(1, 1, 5)
+    });
 }
 
 #[test]
 #[ignore = "needs a CUDA device"]
 fn long_rows_are_shared_beside_several_segments_per_group() {
-    configured::<f32>(Config { subgroups: 4, longest: Some(256), first: 64, ..runs(4, 8, 1) });
-    configured::<f64>(Config { subgroups: 2, chunk: 3, prefetch_a: true, ..runs(2, 8, 2) });
-    configured::<f32>(Config { subgroups: 8, reduction: Reduction::Atomic, ..runs(4, 4, 2) });
+    configured::<f32>(Config {
+        subgroups: 4,
+        longest: Some(256),
+        first: 64,
+        ..one_after_another(4, 8, 1)
+    });
+    configured::<f64>(Config {
+        subgroups: 2,
+        chunk: 3,
+        prefetch_a: true,
+        ..one_after_another(2, 8, 2)
+    });
+    configured::<f32>(Config {
+        subgroups: 8,
+        reduction: Reduction::Atomic,
+        ..one_after_another(4, 4, 2)
+    });
 }
 
 /// Groups of lanes that take so many segments at the same time.

@@ -137,9 +137,14 @@ impl LengthCounts {
         self.sum_of(|length| length)
     }
 
+    /// The lengths in ascending order, with how many have each.
+    pub fn iter(&self) -> impl Iterator<Item = (f64, f64)> + '_ {
+        self.counts.iter().copied()
+    }
+
     /// The sum of a function of every length.
     pub fn sum_of(&self, function: impl Fn(f64) -> f64) -> f64 {
-        self.counts.iter().map(|(length, count)| function(*length) * count).sum()
+        self.iter().map(|(length, count)| function(length) * count).sum()
     }
 
     /// The greatest length.

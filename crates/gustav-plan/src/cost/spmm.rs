@@ -240,41 +240,30 @@ impl Terms<'_, '_> {
     fn segmented(&mut self, s: &Segmented) -> Class {
         let work = self.work;
         let segments = work.lengths.segments(s.longest);
-        let most = f64::from(s.subgroups);
-        let chunk = f64::from(s.chunk);
-        // By the length of a segment: whether it is short, the subgroups that share it, the segments that one of them
-        // sums at the same time, and the batches of nonzeros of all of them.
-        let short = |length: f64| s.short.filter(|short| length < short.below);
-        let subgroups = |length: f64| if short(length).is_some() { 1.0 } else { most };
-        let at_once = |length: f64| short(length).map_or(1.0, |short| short.at_once());
-        let batches = |length: f64| match short(length) {
-            Some(short) => (length / f64::from(short.chunk)).ceil() / short.at_once(),
-            None => (length / (most * chunk)).ceil() * most,
-        };
-        let number = segments.number().max(1.0);
         // Over the work of all groups, what they wait for the longest row of their warp.
-        let lanes = f64::from(s.panel.lanes);
-        let groups_of_warp = (WARP / (lanes * subgroups(0.0))).floor();
+        let of_group = if s.short.is_some() { 1 } else { s.subgroups };
+        let groups_of_warp = WARP as u32 / (s.panel.lanes * of_group);
         let waiting = match s.longest {
-            None if groups_of_warp > 1.0 => {
-                let longest = segments.expected_greatest(groups_of_warp as u32) * number;
+            None if groups_of_warp > 1 => {
+                let longest = segments.expected_greatest(groups_of_warp) * segments.number();
                 (longest / segments.sum().max(1.0) - 1.0).max(0.0)
             }
             _ => 0.0,
         };
-        self.groups(
-            s.panel,
-            s.resident,
-            Groups {
-                subgroups: segments.sum_of(subgroups).max(1.0),
-                batches: segments.sum_of(batches),
-                ends: segments.sum_of(|l| 2.0 * subgroups(l) / at_once(l)),
-                nonzeros: segments.sum_of(|l| (l / subgroups(l)).ceil() * subgroups(l)),
-                stores: segments.sum_of(|l| subgroups(l).powi(2)).max(1.0),
-                waiting,
-                path: s.path(segments),
-            },
-        );
+        let mut groups = Groups { waiting, path: s.path(segments), ..Groups::default() };
+        for (length, count) in segments.iter() {
+            let (subgroups, chunk, at_once) = match s.short {
+                Some(short) if length < short.below => (1.0, short.chunk, short.at_once()),
+                _ => (f64::from(s.subgroups), s.chunk, 1.0),
+            };
+            let batches = (length / (subgroups * f64::from(chunk))).ceil() * subgroups;
+            groups.subgroups += count * subgroups;
+            groups.batches += count * batches / at_once;
+            groups.ends += count * 2.0 * subgroups / at_once;
+            groups.nonzeros += count * (length / subgroups).ceil() * subgroups;
+            groups.stores += count * subgroups * subgroups;
+        }
+        self.groups(s.panel, s.resident, &groups);
         if let Some(longest) = s.longest {
             let parts = work.lengths.parts(longest);
             if parts > 0.0 {
@@ -289,7 +278,7 @@ impl Terms<'_, '_> {
     }
 
     /// Groups of lanes that take rows of B from L2 to registers or shared memory.
-    fn groups(&mut self, panel: Panel, resident: u32, g: Groups) {
+    fn groups(&mut self, panel: Panel, resident: u32, g: &Groups) {
         let work = self.work;
         let panels = panel.number(work.columns());
         let lanes = f64::from(panel.lanes);
@@ -422,6 +411,7 @@ impl Terms<'_, '_> {
 }
 
 /// The work of subgroups of lanes.
+#[derive(Default)]
 struct Groups {
     /// Of every segment the subgroups that share it.
     subgroups: f64,
@@ -440,7 +430,7 @@ struct Groups {
 }
 
 /// What a subgroup does one after another.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Default)]
 struct Path {
     batches: f64,
     nonzeros: f64,

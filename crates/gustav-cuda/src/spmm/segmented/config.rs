@@ -63,9 +63,9 @@ pub struct Config {
 // Vectors of a row of B that a lane has registers for.
 const MOST_TILES: u32 = 10;
 // Resident threads that leave registers for four loads of two vectors.
-const MANY_LOADS: u32 = 768;
-// Nonzeros of a long segment that are loaded together beside segments at once.
-const LEAST_CHUNK: u32 = 2;
+const RESIDENT_OF_FOUR_LOADS: u32 = 768;
+// Fewest nonzeros of a long segment that are loaded together where others are taken several at a time.
+const LEAST_CHUNK_OF_HEAD: u32 = 2;
 // Most segments per group, ...
 const MOST_SEGMENTS_PER_GROUP: u32 = 64;
 // ... and at the same time, for which a lane has registers.
@@ -210,7 +210,7 @@ impl Config {
         let config = self.tiled(dtype, vector, columns, 32, 2);
         match self.at_once {
             // A lane may have more of narrower vectors.
-            true => Config { resident: self.resident.min(MANY_LOADS), ..config },
+            true => Config { resident: self.resident.min(RESIDENT_OF_FOUR_LOADS), ..config },
             false => config,
         }
     }
@@ -226,15 +226,18 @@ impl Config {
 
     /// The same with one segment per group.
     fn one_segment(self) -> Self {
-        let chunk = self.chunk.next_power_of_two();
-        let config =
-            Config { segments_per_group: 1, at_once: false, prefetch_b: false, chunk, ..self };
         match self.segments_per_group {
-            1 => config,
-            // Subgroups would share short segments, too.
-            _ => {
-                Config { subgroups: 1, chunk: 4, resident: self.resident.min(MANY_LOADS), ..config }
-            }
+            1 => self,
+            _ => Config {
+                // Subgroups would share short segments, too.
+                subgroups: 1,
+                chunk: 4,
+                segments_per_group: 1,
+                at_once: false,
+                prefetch_b: false,
+                resident: self.resident.min(RESIDENT_OF_FOUR_LOADS),
+                ..self
+            },
         }
     }
 
@@ -244,9 +247,9 @@ impl Config {
 
     /// Nonzeros of A that a subgroup loads together where a group has one segment.
     pub(in crate::spmm) fn chunk_of_group(&self) -> u32 {
-        match self.at_once {
-            true => LEAST_CHUNK.max(self.chunk.next_power_of_two()),
-            false => self.chunk.next_power_of_two(),
+        match self.segments_per_group {
+            1 => self.chunk,
+            _ => self.chunk.next_power_of_two().max(LEAST_CHUNK_OF_HEAD),
         }
     }
 
