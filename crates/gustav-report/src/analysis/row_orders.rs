@@ -9,8 +9,18 @@ use super::platform::{Platform, Product};
 use super::ratios::grouped;
 use crate::{CHOOSERS, Record};
 
-/// Formats that count as an order of an algorithm: DCSR leaves out empty rows.
-const FORMATS: [(&str, &str); 1] = [("output-stationary", "dcsr")];
+/// A format that counts as an order of an algorithm.
+struct Format {
+    algorithm: &'static str,
+    /// The algorithm that reads the format.
+    reader: &'static str,
+    /// Its name among orders.
+    name: &'static str,
+}
+
+/// DCSR leaves out empty rows; the order `dcsr` puts them last.
+const FORMATS: [Format; 1] =
+    [Format { algorithm: "output-stationary", reader: "dcsr", name: "dcsr (format)" }];
 
 /// The order that others are compared with, if it was measured.
 const STORED: &str = Order::Stored.name();
@@ -208,13 +218,13 @@ fn orders<'a>(own: &Record, round: &[&'a Record]) -> BTreeMap<&'a str, &'a Recor
     let order = |r: &&'a Record| {
         let name = r.algorithm.as_str();
         let named = name.split_once('@').filter(|(algorithm, _)| *algorithm == own.algorithm);
-        // The format counts as an order only if orders were measured in the same rounds.
-        let format = FORMATS.iter().find(|f| **f == (own.algorithm.as_str(), name));
-        named.map(|(_, order)| order).or(format.map(|_| name))
+        let reads = |f: &&Format| f.algorithm == own.algorithm && f.reader == name;
+        named.map(|(_, order)| order).or(FORMATS.iter().find(reads).map(|f| f.name))
     };
     let ours = round.iter().filter(|r| r.is_ours() && r.execute_ms.is_some());
     let found: BTreeMap<_, _> = ours.filter_map(|r| Some((order(r)?, *r))).collect();
-    let formats_alone = found.keys().all(|name| FORMATS.iter().any(|f| f.1 == *name));
+    // Formats count only if orders were measured in the same rounds.
+    let formats_alone = found.keys().all(|name| FORMATS.iter().any(|f| f.name == *name));
     if formats_alone { BTreeMap::new() } else { found }
 }
 
@@ -244,5 +254,25 @@ mod tests {
         }
         let best: Vec<_> = study.matrices.iter().map(OrderedMatrix::best).collect();
         assert_eq!(best, ["lpt", "flipped"]);
+    }
+
+    #[test]
+    fn the_format_and_the_order_of_one_name_are_two() {
+        let times = [
+            ("output-stationary", 4.0),
+            ("dcsr", 1.0),
+            ("output-stationary@dcsr", 2.0),
+            ("output-stationary@lpt", 8.0),
+        ];
+        let records = times.map(|(algorithm, ms)| Record {
+            execute_ms: Some(ms),
+            ..record("m", "gustav", algorithm)
+        });
+        let platforms = Platform::all(&records);
+        let study = &OrderStudy::all(&platforms)[0];
+        let gains = [("dcsr", 2.0), ("dcsr (format)", 4.0), ("lpt", 0.5), ("best of all", 4.0)];
+        assert_eq!(study.gains_by_order(), gains.map(|(order, gain)| (order, vec![gain])));
+        // A format alone is no study of orders.
+        assert!(OrderStudy::all(&Platform::all(&records[..2])).is_empty());
     }
 }
