@@ -43,6 +43,9 @@ fn is_one(count: &usize) -> bool {
     *count == 1
 }
 
+/// How suites derive matrices from others.
+const DERIVATIONS: [&str; 4] = ["copies", "leading", "blocks", "interleaved"];
+
 /// What follows the name of an operation in the name of its gradients.
 const GRADIENTS: &str = "-gradients";
 
@@ -85,6 +88,14 @@ impl Case {
     pub fn pattern(&self) -> &str {
         let copied = self.matrix.rsplit_once(" x ");
         copied.filter(|(_, nnz)| nnz.parse::<u64>().is_ok()).map_or(&self.matrix, |(name, _)| name)
+    }
+
+    /// Whether the matrix was derived from another of its suite: `copies:K`, `leading:N`, `blocks:K`
+    /// or `interleaved:K` follows its name.
+    pub(crate) fn is_derived(&self) -> bool {
+        let derived = self.pattern().rsplit_once(' ').and_then(|(_, how)| how.split_once(':'));
+        derived
+            .is_some_and(|(how, size)| DERIVATIONS.contains(&how) && size.parse::<usize>().is_ok())
     }
 
     /// The same of so many heads.
@@ -252,6 +263,21 @@ mod tests {
             ("*", "", true),
         ] {
             assert_eq!(glob(pattern, text), matches, "{pattern} {text}");
+        }
+    }
+
+    #[test]
+    fn derived_matrices_are_known_by_their_names() {
+        for (name, derived) in [
+            ("mdual leading:4000", true),
+            ("grid5:20x30 blocks:2", true),
+            ("mdual copies:2 x 5000000", true),
+            ("mdual x 5000000", false),
+            ("grid5:20x30", false),
+            ("my leading:matrix", false),
+        ] {
+            let case = Case::new(name, Operation::Spmm, 8, DType::F32);
+            assert_eq!(case.is_derived(), derived, "{name}");
         }
     }
 

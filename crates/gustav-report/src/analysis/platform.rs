@@ -217,25 +217,41 @@ impl Platform {
 
     /// The same, preferring rounds with what is `wanted` to later ones without.
     pub fn rounds_with(&self, wanted: impl Fn(&[&Record]) -> bool) -> Groups<&Case, &Record> {
-        let timed =
-            self.records.iter().filter(|r| r.status == Status::Ok && r.execute_ms.is_some());
-        let mut latest = Vec::<(&Case, bool, Vec<&Record>)>::new();
-        // Rounds of a case are in the order of their start.
-        for ((case, _), round) in grouped(timed.map(|r| ((&r.case, r.group), r))) {
-            let has = wanted(&round);
-            match latest.last_mut() {
-                Some((last, had, _)) if *last == case && *had && !has => {}
-                Some((last, had, found)) if *last == case => (*had, *found) = (has, round),
-                _ => latest.push((case, has, round)),
-            }
-        }
-        latest.into_iter().map(|(case, _, round)| (case, round)).collect()
+        latest_rounds(self.records.iter(), wanted)
+    }
+
+    /// The same of each suite by itself, with its name.
+    pub fn rounds_by_suite(
+        &self,
+        wanted: impl Fn(&[&Record]) -> bool,
+    ) -> Groups<&str, (&Case, Vec<&Record>)> {
+        let suites = grouped(self.records.iter().map(|r| (r.suite.as_str(), r))).into_iter();
+        suites.map(|(suite, records)| (suite, latest_rounds(records, &wanted))).collect()
     }
 
     /// The records of [`rounds`](Platform::rounds).
     pub fn latest(&self) -> impl Iterator<Item = &Record> {
         self.rounds().into_iter().flat_map(|(_, round)| round)
     }
+}
+
+/// Correct and timed records of each case's latest rounds, preferring rounds with what is `wanted`.
+fn latest_rounds<'a>(
+    records: impl IntoIterator<Item = &'a Record>,
+    wanted: impl Fn(&[&Record]) -> bool,
+) -> Groups<&'a Case, &'a Record> {
+    let timed = records.into_iter().filter(|r| r.status == Status::Ok && r.execute_ms.is_some());
+    let mut latest = Vec::<(&Case, bool, Vec<&Record>)>::new();
+    // Rounds of a case are in the order of their start.
+    for ((case, _), round) in grouped(timed.map(|r| ((&r.case, r.group), r))) {
+        let has = wanted(&round);
+        match latest.last_mut() {
+            Some((last, had, _)) if *last == case && *had && !has => {}
+            Some((last, had, found)) if *last == case => (*had, *found) = (has, round),
+            _ => latest.push((case, has, round)),
+        }
+    }
+    latest.into_iter().map(|(case, _, round)| (case, round)).collect()
 }
 
 /// Whether only the GPU computes, so that the number of host threads has no meaning.

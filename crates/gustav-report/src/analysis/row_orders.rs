@@ -7,7 +7,7 @@ use gustav_plan::{Algorithm, Order};
 
 use super::platform::{Platform, Product};
 use super::ratios::grouped;
-use crate::{CHOOSERS, Record};
+use crate::{CHOOSERS, Case, Record};
 
 /// A format that counts as an order of an algorithm.
 struct Format {
@@ -28,9 +28,12 @@ const STORED: &str = Order::Stored.name();
 /// The order of `segmented` if none is given.
 const OWN: &str = "its own list";
 
-/// One product of one algorithm over the matrices that it was measured on in several orders.
+/// One product of one algorithm over the matrices of a suite that it was measured on in several
+/// orders. Matrices that the suite derives from others are a study apart: they resemble each other.
 pub(crate) struct OrderStudy<'a> {
     pub platform: &'a Platform,
+    pub suite: &'a str,
+    pub is_of_derived: bool,
     pub product: Product,
     pub algorithm: &'a str,
     pub matrices: Vec<OrderedMatrix<'a>>,
@@ -143,23 +146,29 @@ impl<'a> OrderStudy<'a> {
             r.is_ours() && !name.contains('@') && !CHOOSERS.contains(&name)
         };
         let ordered = |round: &[&Record]| round.iter().any(|r| r.algorithm.contains('@'));
-        let rounds = platform.rounds_with(ordered).into_iter().map(|(_, round)| round);
-        let matrices = rounds.flat_map(|round| {
-            let own: Vec<_> = round.iter().copied().filter(plain).collect();
-            own.into_iter()
-                .filter_map(|own| OrderedMatrix::of(own, &round, &platform.reference_peers))
-                .collect::<Vec<_>>()
-        });
-        let keyed =
-            matrices.map(|m| ((Product::of_any_width(m.own), m.own.algorithm.as_str(), m.base), m));
-        let study = |((product, algorithm, base), matrices)| OrderStudy {
-            platform,
-            product,
-            algorithm,
-            matrices,
-            base,
+        let of_suite = |(suite, rounds): (&'a str, Vec<(&'a Case, Vec<&'a Record>)>)| {
+            let matrices = rounds.into_iter().flat_map(|(case, round)| {
+                let own: Vec<_> = round.iter().copied().filter(plain).collect();
+                let of = |own| OrderedMatrix::of(own, &round, &platform.reference_peers);
+                let found: Vec<_> = own.into_iter().filter_map(of).collect();
+                found.into_iter().map(|matrix| (case.is_derived(), matrix))
+            });
+            let keyed = matrices.map(|(derived, m)| {
+                let algorithm = m.own.algorithm.as_str();
+                ((Product::of_any_width(m.own), algorithm, m.base, derived), m)
+            });
+            let study = |((product, algorithm, base, is_of_derived), matrices)| OrderStudy {
+                platform,
+                suite,
+                is_of_derived,
+                product,
+                algorithm,
+                matrices,
+                base,
+            };
+            grouped(keyed).into_iter().map(study).collect::<Vec<_>>()
         };
-        grouped(keyed).into_iter().map(study).collect()
+        platform.rounds_by_suite(ordered).into_iter().flat_map(of_suite).collect()
     }
 
     /// What gains are relative to, as text.
@@ -167,12 +176,18 @@ impl<'a> OrderStudy<'a> {
         if self.base == STORED { "rows as stored" } else { OWN }
     }
 
-    /// The id of its figures: the platform, the product, the algorithm, and the base unless it is
-    /// rows as stored.
+    /// The suite, and whether its derived matrices.
+    pub fn matrices_of(&self) -> String {
+        let derived = if self.is_of_derived { ", derived" } else { "" };
+        format!("{}{derived}", self.suite)
+    }
+
+    /// The id of its figures: the platform, the product, the algorithm, the matrices, and the base
+    /// unless it is rows as stored.
     pub fn id(&self) -> String {
         let OrderStudy { platform, product, algorithm, .. } = self;
         let over = if self.base == STORED { "" } else { " over its list" };
-        format!("{} {} {algorithm}{over}", platform.name, product.title())
+        format!("{} {} {algorithm} {}{over}", platform.name, product.title(), self.matrices_of())
     }
 
     /// The orders that were measured, and the algorithm's own list beside rows as stored.
@@ -274,5 +289,27 @@ mod tests {
         assert_eq!(study.gains_by_order(), gains.map(|(order, gain)| (order, vec![gain])));
         // A format alone is no study of orders.
         assert!(OrderStudy::all(&Platform::all(&records[..2])).is_empty());
+    }
+
+    #[test]
+    fn suites_and_derived_matrices_are_studies_apart() {
+        let of = |suite: &str, matrix: &str, group, order: &str| {
+            ["output-stationary".to_owned(), format!("output-stationary@{order}")].map(|name| {
+                Record { suite: suite.into(), group, ..record(matrix, "gustav", &name) }
+            })
+        };
+        let records = [
+            of("paper-c", "a", 1, "flipped"),
+            // Later, with another order of the same case.
+            of("tune", "a", 2, "lpt"),
+            of("tune", "a copies:2", 3, "lpt"),
+        ];
+        let platforms = Platform::all(&records.concat());
+        let found: Vec<_> = OrderStudy::all(&platforms)
+            .iter()
+            .map(|s| (s.matrices_of(), s.matrices.len(), s.orders().contains("flipped")))
+            .collect();
+        let names = [("paper-c", true), ("tune", false), ("tune, derived", false)];
+        assert_eq!(found, names.map(|(name, flipped)| (name.to_owned(), 1, flipped)));
     }
 }

@@ -28,7 +28,8 @@ fn figure(
     series: Vec<Series>,
 ) -> Figure {
     let OrderStudy { platform, product, algorithm, .. } = study;
-    let title = format!("{algorithm}, {}, {}: {title}", product.title(), platform.name);
+    let (product, suite) = (product.title(), study.matrices_of());
+    let title = format!("{algorithm}, {product}, suite {suite}, {}: {title}", platform.name);
     Figure::new(format!("{id} {}", study.id()), title, caption, axes, series)
 }
 

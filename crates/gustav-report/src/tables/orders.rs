@@ -12,15 +12,17 @@ pub(super) fn gains(platforms: &[Platform]) -> Table {
             let Some(all) = Ratios::of(&gains) else { continue };
             let mean = gains.iter().sum::<f64>() / all.count as f64;
             let OrderStudy { platform, product, algorithm, .. } = &study;
-            let names = row![platform.name, product.variant(), algorithm, study.over(), order];
+            let matrices_of = study.matrices_of();
+            let names =
+                row![platform.name, product.variant(), algorithm, matrices_of, study.over(), order];
             let numbers = [all.best, mean, all.geomean, all.worst].map(|x| number(x, 2));
             rows.push([names, row![all.count], numbers.into()].concat());
         }
     }
     let caption = "Time of the same algorithm with rows as stored over time in another order, its own list \
-                   among them; where rows as stored were not measured, over its own list.";
-    let columns =
-        "platform, product, algorithm, over, order, matrices, largest, mean, geomean, smallest";
+                   among them; where rows as stored were not measured, over its own list. Each suite by \
+                   itself, and its derived matrices apart.";
+    let columns = "platform, product, algorithm, suite, over, order, matrices, largest, mean, geomean, smallest";
     Table::new("orders", "Gains of row orders", columns, caption, rows)
 }
 
@@ -44,6 +46,7 @@ pub(super) fn break_even(platforms: &[Platform]) -> Table {
                 study.platform.name,
                 study.product.variant(),
                 study.algorithm,
+                study.suite,
                 matrix.own.case.matrix,
                 matrix.best(),
                 number(matrix.gain_over_stored(), 3),
@@ -65,7 +68,7 @@ pub(super) fn break_even(platforms: &[Platform]) -> Table {
                    The predictor's gain is over the algorithm without an order too, for as many calls as \
                    repay any; another algorithm may be what it takes. The last columns have the memory \
                    floor over the time without the order and with it.";
-    let columns = "platform, product, algorithm, matrix, best, over stored, over none, predictor's, \
+    let columns = "platform, product, algorithm, suite, matrix, best, over stored, over none, predictor's, \
                    order (ms), features (ms), executions, with features, floor without (%), \
                    floor with (%)";
     let title = "Break-even executions of a row order";

@@ -206,9 +206,9 @@ fn executions_repay_what_the_order_and_the_features_took() {
     .map(|r| Record { floor_ms: Some(0.5), ..r });
     let found = rows(&records, "break-even-of-orders");
     let best = ["a", "plain", "", "3.000", "2.000", "8.00", "6.00", "4", "7", "17", "50"];
-    assert_eq!(found[0][2..], best);
+    assert_eq!(found[0][3..], best);
     let own = ["b", "its own list", "", "1.000", "", "", "", "never", "never", "", ""];
-    assert_eq!(found[1][2..], own);
+    assert_eq!(found[1][3..], own);
     // With rows as stored, which may be the best: then they count as an order that gains over the
     // list.
     let records = [
@@ -220,12 +220,12 @@ fn executions_repay_what_the_order_and_the_features_took() {
         ordered("d", "segmented@stored", 1.5, 3.0),
     ];
     let found = rows(&records, "break-even-of-orders");
-    assert_eq!(found[0][2..11], ["c", "stored", "1.000", "3.000", "", "2.00", "6.00", "1", "4"]);
+    assert_eq!(found[0][3..12], ["c", "stored", "1.000", "3.000", "", "2.00", "6.00", "1", "4"]);
     let own = ["d", "its own list", "1.500", "1.000", "", "", "", "never", "never"];
-    assert_eq!(found[1][2..11], own);
+    assert_eq!(found[1][3..12], own);
     let gains = rows(&records, "orders");
     assert_eq!(
-        gains.iter().map(|row| row[3].as_str()).collect::<Vec<_>>(),
+        gains.iter().map(|row| row[4].as_str()).collect::<Vec<_>>(),
         ["its own list", "lpt", "best of all"]
     );
 }
