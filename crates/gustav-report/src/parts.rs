@@ -54,6 +54,7 @@ const PARTS: [Plan; 8] = [
             "Row orders",
             "Which orders to keep",
             "Break-even executions of a row order",
+            "Predictor of the study's classes",
             "Predictor",
         ],
     ),

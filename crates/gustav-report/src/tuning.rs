@@ -45,6 +45,24 @@ pub struct TuneReport {
     pub taken: String,
 }
 
+/// Algorithms whose orders the predictor of the row orders study chooses between.
+const OF_THE_STUDY: [&str; 2] = ["output-stationary", "dcsr"];
+
+impl TuneReport {
+    /// Names of the candidates.
+    pub(crate) fn candidates(&self) -> &[String] {
+        self.rivals.get(&self.taken).map_or(&[], |evaluation| &evaluation.candidates)
+    }
+
+    /// Whether the candidates are those of the row orders study: its kernel as stored, in an order, and
+    /// with DCSR.
+    pub(crate) fn is_of_the_study(&self) -> bool {
+        let algorithm = |name: &String| name.split('@').next().unwrap_or_default().to_owned();
+        let mut algorithms = self.candidates().iter().map(algorithm);
+        algorithms.all(|name| OF_THE_STUDY.contains(&name.as_str()))
+    }
+}
+
 /// A rival on every matrix, trained on sources other than the matrix's own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Folded {

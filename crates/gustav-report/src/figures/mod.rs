@@ -94,8 +94,11 @@ const FAMILIES: [(&str, &str, Draw); 22] = [
     ("Spy plots", "records that hold pictures of their matrices", spy::all),
 ];
 
-/// The figures that need the report of a tuning.
-const TUNING: (&str, &str) = ("Predictor", "the report of gustav tune (--tuning)");
+/// The figures that need the report of a tuning: with the classes of the row orders study, or others.
+const TUNINGS: [(&str, &str); 2] = [
+    ("Predictor of the study's classes", "the report of gustav tune tune (--tuning)"),
+    ("Predictor", "the report of gustav tune (--tuning)"),
+];
 
 /// The figures that need hardware counters.
 const COUNTERS: (&str, &str) =
@@ -150,8 +153,10 @@ pub(crate) fn all(
     beside: &Beside,
 ) -> (Vec<Chapter>, Vec<(&'static str, &'static str)>) {
     let families = FAMILIES.iter().map(|(name, needs, draw)| ((*name, *needs), draw(platforms)));
+    let [of_the_study, of_others] = predictor::all(&beside.tunings);
     let extra = [
-        (TUNING, predictor::all(&beside.tunings)),
+        (TUNINGS[0], of_the_study),
+        (TUNINGS[1], of_others),
         (COUNTERS, counters::all(&beside.counters)),
         (RANKS, ranks::all(&beside.ranks)),
         (REGRETS, regrets::all(&beside.regrets)),

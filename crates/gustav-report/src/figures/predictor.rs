@@ -8,8 +8,14 @@ use crate::draw::{Axis, Figure, Mark, Series, bars, lines_and_columns, one, seri
 /// Bins of the histogram of losses in an evaluation, in percent.
 const LOSSES: [&str; 7] = ["none", "up to 2", "2-4", "4-10", "10-25", "25-50", "over 50"];
 
-/// The figures of every tuning.
-pub(super) fn all(tunings: &[TuneReport]) -> Vec<Figure> {
+/// The figures of every tuning whose candidates are those of the study, and of every other one. They
+/// are two families, as a family has one figure of each kind first.
+pub(super) fn all(tunings: &[TuneReport]) -> [Vec<Figure>; 2] {
+    let (study, others): (Vec<_>, Vec<_>) = tunings.iter().partition(|t| t.is_of_the_study());
+    [study, others].map(|tunings| of(&tunings))
+}
+
+fn of(tunings: &[&TuneReport]) -> Vec<Figure> {
     let mut figures = Vec::new();
     for tuning in tunings {
         figures.extend([classes(tuning), errors(tuning), confusion(tuning), losses(tuning)]);
@@ -30,18 +36,15 @@ fn figure(
     series: Vec<Series>,
 ) -> Figure {
     let TuneReport { device, columns, .. } = t;
-    let id = format!("predictor-{id} {device} n-{columns}");
+    let classes = if t.is_of_the_study() { "study" } else { "predictor" };
+    let id = format!("{classes}-{id} {device} n-{columns}");
     Figure::new(id, format!("{title}, {device}, n = {columns}"), caption, axes, series)
-}
-
-fn candidates(t: &TuneReport) -> Vec<String> {
-    t.rivals.get(&t.taken).map(|e| e.candidates.clone()).unwrap_or_default()
 }
 
 fn classes(t: &TuneReport) -> Figure {
     let all = t.classes.iter().sum::<usize>().max(1) as f64;
     let caption = format!("Of the {} matrices that were trained on.", t.matrices.0);
-    let x = Axis::names("candidate", candidates(t));
+    let x = Axis::names("candidate", t.candidates());
     let y = Axis::linear("matrices (%)");
     figure(
         t,
@@ -98,7 +101,7 @@ fn confusion(t: &TuneReport) -> Figure {
         counts.len() - shown.len(),
         counts.len()
     );
-    let all = candidates(t);
+    let all = t.candidates();
     let names = shown.iter().filter_map(|k| all.get(*k).cloned()).collect();
     let (lines, columns) = lines_and_columns(names);
     let (x, y) = (Axis::names("chosen", columns), Axis::names("fastest", lines));
@@ -136,7 +139,7 @@ fn rivals(t: &TuneReport) -> Figure {
         Some(folded) => format!("all {} matrices, in five folds of their sources", folded.cases),
         None => format!("{} matrices of every fifth source", t.matrices.1),
     };
-    let first = candidates(t).into_iter().next().unwrap_or_default();
+    let first = t.candidates().first().cloned().unwrap_or_default();
     let caption = format!(
         "Mean loss against the fastest candidate of every matrix, on sources that no rival was trained \
          on: {over}. Matrix-only networks see shape, density and row lengths alone; first always takes \

@@ -91,11 +91,18 @@ fn everything() -> Vec<Record> {
     records
 }
 
+/// The reports of a tuning with the classes of the row orders study, and of larger ones with others.
+fn tunings() -> Vec<TuneReport> {
+    let study = tuning(&["output-stationary", "dcsr"]);
+    let others = tuning(&["segmented", "segmented@lpt", "auto"]);
+    vec![study, TuneReport { columns: 128, ..others.clone() }, others]
+}
+
 /// The report of a tuning.
-fn tuning() -> TuneReport {
+fn tuning(candidates: &[&str]) -> TuneReport {
     let evaluation = Evaluation {
         cases: 3,
-        candidates: vec!["segmented".into(), "segmented@lpt".into()],
+        candidates: candidates.iter().map(|&name| name.to_owned()).collect(),
         right: 2.0 / 3.0,
         commonest: 2.0 / 3.0,
         oracle_share: 0.9,
@@ -151,7 +158,7 @@ fn beside() -> Beside {
         regret: 0.1,
     };
     Beside {
-        tunings: vec![tuning()],
+        tunings: tunings(),
         counters: counters().into(),
         ranks: rank_records(),
         regrets: vec![regret.clone(), Regret { product: "spmm".into(), ..regret }],
@@ -173,7 +180,7 @@ fn records_that_hold_everything_leave_no_figure_out() {
     }
     let timelines: Vec<_> = ids.iter().filter(|id| id.starts_with("timeline")).collect();
     assert!(timelines.len() == 1 && timelines[0].contains("8-threads"), "{timelines:?}");
-    let rivals = report.figures().find(|f| f.id.contains("rivals")).unwrap();
+    let rivals = report.figures().find(|f| f.id.contains("predictor-rivals")).unwrap();
     assert!(rivals.caption.ends_with("first always takes segmented."), "{}", rivals.caption);
     assert!(report.tables().count() > 12);
     let limits = report.tables().find(|t| t.id == "limits").unwrap();
@@ -186,6 +193,19 @@ fn records_that_hold_everything_leave_no_figure_out() {
     assert_eq!(lost.rows, [["unseen", "spmv", "slow", "0.50", "1.00"]]);
     let over_ranks: Vec<_> = report.figures().filter(|f| f.id.starts_with("ranks")).collect();
     assert_eq!(over_ranks.len(), 3, "bytes, efficiency, and times beside PETSc");
+}
+
+#[test]
+fn the_studys_classes_are_drawn_whatever_else_was_tuned() {
+    let report = Report::of(&everything(), &beside()).unwrap();
+    for kind in ["classes", "errors", "confusion", "losses", "rivals", "topologies"] {
+        for family in ["study", "predictor"] {
+            let id = format!("{family}-{kind}");
+            assert!(report.figures().any(|f| f.id.starts_with(&id)), "{id}");
+        }
+    }
+    let study = report.figures().find(|f| f.id.starts_with("study-confusion")).unwrap();
+    assert_eq!(study.x, draw::Axis::names("chosen", ["output-stationary", "dcsr"]));
 }
 
 /// Every table and every family has its place, and the page answers first.
