@@ -71,6 +71,7 @@ impl Report {
         let mut about: Vec<_> = platforms.iter().map(measured).collect();
         about.push("How it was measured: bench/METHODOLOGY.md.".into());
         let mut tables = tables::all(&platforms);
+        tables.extend(tables::of_tunings(&beside.tunings));
         tables.extend(tables::of_ranks(&beside.ranks));
         Ok(Report { about, glance, parts: arranged(tables, chapters), absent })
     }
@@ -173,4 +174,4 @@ pub fn summary(records: &[Record]) -> String {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

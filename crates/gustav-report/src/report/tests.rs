@@ -92,7 +92,7 @@ fn everything() -> Vec<Record> {
 }
 
 /// The reports of a tuning with the classes of the row orders study, and of larger ones with others.
-fn tunings() -> Vec<TuneReport> {
+pub(crate) fn tunings() -> Vec<TuneReport> {
     let study = tuning(&["output-stationary", "dcsr"]);
     let others = tuning(&["segmented", "segmented@lpt", "auto"]);
     vec![study, TuneReport { columns: 128, ..others.clone() }, others]
@@ -214,9 +214,10 @@ fn nothing_is_left_out_of_the_parts() {
     let records = everything();
     let platforms = Platform::all(&records);
     let report = Report::of(&records, &beside()).unwrap();
-    let of_ranks = tables::of_ranks(&rank_records());
+    let beside_records = [tables::of_ranks(&rank_records()), tables::of_tunings(&tunings())];
     let tables = tables::all(&platforms);
-    let tables: Vec<_> = tables.iter().chain(&of_ranks).map(|table| table.id).collect();
+    let tables: Vec<_> =
+        tables.iter().chain(beside_records.iter().flatten()).map(|table| table.id).collect();
     let placed: Vec<_> = report.tables().map(|table| table.id).collect();
     assert!(tables.iter().all(|id| placed.contains(id)), "{tables:?} {placed:?}");
     let (chapters, _) = figures::all(&platforms, &beside());

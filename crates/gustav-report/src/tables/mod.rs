@@ -6,6 +6,7 @@ mod faults;
 mod orders;
 mod papers;
 mod peers;
+mod predictor;
 mod programs;
 mod ranks;
 mod ratios;
@@ -15,6 +16,7 @@ mod targets;
 use super::table::Table;
 use crate::analysis::Platform;
 
+pub(crate) use predictor::all as of_tunings;
 pub(crate) use ranks::all as of_ranks;
 
 /// Every table that the records fill.
