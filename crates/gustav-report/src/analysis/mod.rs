@@ -16,7 +16,7 @@ pub(crate) use platform::{Platform, Product, threads_are_idle};
 pub(crate) use ratios::{Groups, distribution, grouped, grouped_twice, histogram, percentiles};
 pub use ratios::{Ratios, quantile};
 pub(crate) use row_length_rule::row_length_rules;
-pub(crate) use row_orders::OrderStudy;
+pub(crate) use row_orders::{OrderStudy, OrderedMatrix};
 pub(crate) use vendor_functions::VENDOR_FUNCTIONS;
 
 #[cfg(test)]

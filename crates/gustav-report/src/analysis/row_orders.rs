@@ -28,6 +28,10 @@ const STORED: &str = Order::Stored.name();
 /// The order of `segmented` if none is given.
 const OWN: &str = "its own list";
 
+/// What `reason` says of an order that was searched with a bound, and of another.
+const BOUNDED: &str = "candidates a neighbourhood";
+const EXACT: &str = "as it is defined";
+
 /// One product of one algorithm over the matrices of a suite that it was measured on in several
 /// orders. Matrices that the suite derives from others are a study apart: they resemble each other.
 pub(crate) struct OrderStudy<'a> {
@@ -79,10 +83,22 @@ impl<'a> OrderedMatrix<'a> {
 
     /// Gain of the best over the base, which may be the best.
     pub fn best_gain(&self) -> f64 {
-        self.gains.values().copied().fold(1.0, f64::max)
+        self.best_gain_of(|_| true)
     }
 
-    /// The same, where the base is rows as stored.
+    /// The same of some of the orders.
+    pub fn best_gain_of(&self, some: impl Fn(&str) -> bool) -> f64 {
+        let gains = self.gains.iter().filter(|(order, _)| some(order));
+        gains.map(|(_, gain)| *gain).fold(1.0, f64::max)
+    }
+
+    /// Time of the fastest peer over that of an order that gains so much.
+    pub fn over_peer(&self, gain: f64) -> Option<f64> {
+        let base = self.orders.get(self.base).unwrap_or(&self.own);
+        Some(gain * self.peer?.execute_ms? / base.execute_ms?)
+    }
+
+    /// Gain of the best over rows as stored, where those are the base.
     pub fn gain_over_stored(&self) -> Option<f64> {
         (self.base == STORED).then(|| self.best_gain())
     }
@@ -200,6 +216,16 @@ impl<'a> OrderStudy<'a> {
         self.matrices.iter().filter_map(|m| m.gains.get(order).copied()).collect()
     }
 
+    /// On how many matrices the search of a greedy order was bounded; `None` where no record says how
+    /// it searched.
+    pub fn bounded(&self, order: &str) -> Option<usize> {
+        let records = self.matrices.iter().filter_map(|m| m.orders.get(order));
+        let reasons: Vec<_> = records.filter_map(|r| r.reason.as_deref()).collect();
+        let count = |words: &str| reasons.iter().filter(|reason| reason.contains(words)).count();
+        let [bounded, exact] = [BOUNDED, EXACT].map(count);
+        (bounded + exact > 0).then_some(bounded)
+    }
+
     /// Gains by order, the best of all orders last.
     pub fn gains_by_order(&self) -> Vec<(&str, Vec<f64>)> {
         let best = self.matrices.iter().map(OrderedMatrix::best_gain).collect();
@@ -244,72 +270,4 @@ fn orders<'a>(own: &Record, round: &[&'a Record]) -> BTreeMap<&'a str, &'a Recor
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::record::tests::record;
-
-    #[test]
-    fn the_portfolio_takes_the_order_that_adds_most() {
-        let mut records = Vec::new();
-        // Gains of lpt: 2 and 1; of flipped: 1 and 1.5; of plain: 1.9 and 0.5.
-        let times = [("a", [2.0, 1.0, 2.0, 2.0 / 1.9]), ("b", [3.0, 3.0, 2.0, 6.0])];
-        for (matrix, times) in times {
-            let orders = ["segmented", "segmented@lpt", "segmented@flipped", "segmented@plain"];
-            records.extend(orders.into_iter().zip(times).map(|(algorithm, ms)| Record {
-                execute_ms: Some(ms),
-                ..record(matrix, "gustav", algorithm)
-            }));
-        }
-        let platforms = Platform::all(&records);
-        let study = &OrderStudy::all(&platforms)[0];
-        let (names, gains): (Vec<_>, Vec<_>) = study.portfolio().into_iter().unzip();
-        assert_eq!(names, ["lpt", "flipped", "plain"]);
-        for (gain, expected) in gains.into_iter().zip([1.5, 1.75, 1.75]) {
-            assert!((gain - expected).abs() < 1e-12, "{gain}");
-        }
-        let best: Vec<_> = study.matrices.iter().map(OrderedMatrix::best).collect();
-        assert_eq!(best, ["lpt", "flipped"]);
-    }
-
-    #[test]
-    fn the_format_and_the_order_of_one_name_are_two() {
-        let times = [
-            ("output-stationary", 4.0),
-            ("dcsr", 1.0),
-            ("output-stationary@dcsr", 2.0),
-            ("output-stationary@lpt", 8.0),
-        ];
-        let records = times.map(|(algorithm, ms)| Record {
-            execute_ms: Some(ms),
-            ..record("m", "gustav", algorithm)
-        });
-        let platforms = Platform::all(&records);
-        let study = &OrderStudy::all(&platforms)[0];
-        let gains = [("dcsr", 2.0), ("dcsr (format)", 4.0), ("lpt", 0.5), ("best of all", 4.0)];
-        assert_eq!(study.gains_by_order(), gains.map(|(order, gain)| (order, vec![gain])));
-        // A format alone is no study of orders.
-        assert!(OrderStudy::all(&Platform::all(&records[..2])).is_empty());
-    }
-
-    #[test]
-    fn suites_and_derived_matrices_are_studies_apart() {
-        let of = |suite: &str, matrix: &str, group, order: &str| {
-            ["output-stationary".to_owned(), format!("output-stationary@{order}")].map(|name| {
-                Record { suite: suite.into(), group, ..record(matrix, "gustav", &name) }
-            })
-        };
-        let records = [
-            of("paper-c", "a", 1, "flipped"),
-            // Later, with another order of the same case.
-            of("tune", "a", 2, "lpt"),
-            of("tune", "a copies:2", 3, "lpt"),
-        ];
-        let platforms = Platform::all(&records.concat());
-        let found: Vec<_> = OrderStudy::all(&platforms)
-            .iter()
-            .map(|s| (s.matrices_of(), s.matrices.len(), s.orders().contains("flipped")))
-            .collect();
-        let names = [("paper-c", true), ("tune", false), ("tune, derived", false)];
-        assert_eq!(found, names.map(|(name, flipped)| (name.to_owned(), 1, flipped)));
-    }
-}
+mod tests;

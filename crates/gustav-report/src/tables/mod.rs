@@ -8,6 +8,7 @@ mod papers;
 mod peers;
 mod predictor;
 mod programs;
+mod published_orders;
 mod ranks;
 mod ratios;
 mod relations;

@@ -226,8 +226,34 @@ fn executions_repay_what_the_order_and_the_features_took() {
     let gains = rows(&records, "orders");
     assert_eq!(
         gains.iter().map(|row| row[4].as_str()).collect::<Vec<_>>(),
-        ["its own list", "lpt", "best of all"]
+        ["stored", "its own list", "lpt", "best of all"]
     );
+}
+
+#[test]
+fn the_papers_gains_stand_beside_those_of_its_kernel() {
+    let of = |algorithm: &str, ms| on_gpu("gustav", algorithm, ms);
+    let records = [
+        of("output-stationary", 4.0),
+        of("output-stationary@lpt", 2.0),
+        of("output-stationary@min-hash", 1.0),
+        on_gpu("cusparse-default", "default", 6.0),
+    ];
+    let found = rows(&records, "orders");
+    let line = |order: &str| found.iter().find(|r| r[4] == order).expect("a line")[6..].join(" ");
+    assert_eq!(line("stored"), "1.00 1.00 1.00 1.00 1.50       1.67-1.89");
+    assert_eq!(line("lpt"), "2.00 2.00 2.00 2.00 3.00 3.5 1.10 0.8 1.9 1.06 0.6 ");
+    assert_eq!(line("min-hash"), "4.00 4.00 4.00 4.00 6.00       ");
+    assert_eq!(line("best of all"), "4.00 4.00 4.00 4.00 6.00       ");
+    let oracle = "2.00 2.00 2.00 2.00 3.00 13.5 1.4 1 20.2 1.37 1 2.31-2.65";
+    assert_eq!(line("best of the study's"), oracle);
+    let bounded = "searched among 8 candidates a neighbourhood".to_owned();
+    let mut records = records;
+    records[1].reason = Some(bounded);
+    let found = rows(&records, "orders");
+    assert!(found.iter().all(|row| row.len() == 19));
+    let counts: Vec<_> = found.iter().map(|row| row[18].as_str()).collect();
+    assert_eq!(counts, ["", "1", "", "", ""]);
 }
 
 #[test]
