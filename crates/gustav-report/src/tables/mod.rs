@@ -12,6 +12,7 @@ mod published_orders;
 mod ranks;
 mod ratios;
 mod relations;
+mod strips;
 mod targets;
 
 use super::table::Table;
@@ -47,7 +48,7 @@ pub(crate) fn all(platforms: &[Platform]) -> Vec<Table> {
         papers::tiles,
         papers::row_length_rule,
         papers::vendor_functions,
-        papers::strip_widths,
+        strips::widths,
         faults::faults,
         faults::machines,
     ];

@@ -1,9 +1,9 @@
 //! Tables of published studies, and their claims with the results here.
 
 use super::ratios::{RATIOS, cells};
+use crate::Layouts;
 use crate::analysis::{PaperB, Platform, Product, VENDOR_FUNCTIONS, grouped, row_length_rules};
-use crate::table::{Row, Table, number, row};
-use crate::{Layouts, Ratios, Record};
+use crate::table::{Row, Table, row};
 
 /// The pairs that tables 1 to 3 of Chen, Chen, Shih, Lee (2025) compare, and further ones.
 const PAIRS: [[&str; 2]; 6] = [
@@ -141,90 +141,4 @@ pub(super) fn vendor_functions(platforms: &[Platform]) -> Table {
     let columns =
         format!("platform, product, algorithm, peers in layouts, matrices, {RATIOS}, paper");
     Table::new("vendor-functions", "Beside csrmm and csrmm2", &columns, caption, rows)
-}
-
-/// The kernels of the study of row orders.
-const STRIP_KERNELS: [&str; 2] = ["output-stationary", "dcsr"];
-
-/// Matrices by their mean row length, of which those below `below` are no earlier group.
-struct Lengths {
-    name: &'static str,
-    below: f64,
-}
-
-/// Half a warp, and two.
-const LENGTHS: [Lengths; 3] = [
-    Lengths { name: "below 16", below: 16.0 },
-    Lengths { name: "16 to 64", below: 64.0 },
-    Lengths { name: "64 and more", below: f64::INFINITY },
-];
-
-/// A kernel on a case that it was measured on in several configurations.
-struct Strips {
-    /// Time of the best peer over that of strips of one column and one block.
-    narrow: f64,
-    /// The same over that of the best configuration.
-    best: f64,
-    /// The name of that.
-    configuration: String,
-}
-
-impl Strips {
-    fn of(platform: &Platform, kernel: &str, round: &[&Record]) -> Option<Self> {
-        let peers = round.iter().filter(|r| platform.reference_peers.contains(&r.engine));
-        let peer = peers.filter_map(|r| r.execute_ms).reduce(f64::min)?;
-        let own =
-            round.iter().filter(|r| r.is_ours() && r.algorithm.split('#').next() == Some(kernel));
-        let timed: Vec<_> = own.filter_map(|r| Some((r.execute_ms?, &r.algorithm))).collect();
-        let narrow = timed.iter().find(|(_, name)| *name == kernel)?.0;
-        let best = timed.iter().min_by(|a, b| a.0.total_cmp(&b.0))?;
-        let is_sweep = timed.len() > 1;
-        is_sweep.then(|| Strips {
-            narrow: peer / narrow,
-            best: peer / best.0,
-            configuration: best.1.clone(),
-        })
-    }
-}
-
-/// The kernels of the study of row orders at every width of a strip, each case at the best one.
-pub(super) fn strip_widths(platforms: &[Platform]) -> Table {
-    let mut rows: Vec<Row> = Vec::new();
-    for platform in platforms {
-        let sweeps = |round: &[&Record]| round.iter().any(|r| r.algorithm.contains('#'));
-        let rounds = platform.rounds_with(sweeps);
-        for kernel in STRIP_KERNELS {
-            let found = rounds.iter().filter_map(|(_, round)| {
-                let strips = Strips::of(platform, kernel, round)?;
-                let lengths = LENGTHS.iter().position(|l| round[0].mean_row_length < l.below)?;
-                Some(((Product::of_any_width(round[0]), lengths), strips))
-            });
-            for ((product, lengths), found) in grouped(found) {
-                let of = |value: fn(&Strips) -> f64| found.iter().map(value).collect::<Vec<_>>();
-                let Some(cells) = cells(&of(|s| s.best)) else { continue };
-                let names = found.iter().map(|s| (s.configuration.as_str(), ()));
-                let most = grouped(names).into_iter().max_by_key(|(_, cases)| cases.len());
-                let narrow = Ratios::of(&of(|s| s.narrow)).map(|r| r.geomean);
-                let most = most.map_or("", |(name, _)| name);
-                let names = row![platform.name, product.variant(), kernel, LENGTHS[lengths].name];
-                rows.push([names, cells, row![number(narrow, 2), most]].concat());
-            }
-        }
-    }
-    let caption = "Time of the best peer over that of the kernel, rows as stored, at the best of its \
-                   configurations on each matrix: strips of 1, 2, 4 and 8 columns (#1, #2, #3) with one block \
-                   each, and the same with as many blocks as fill the chip (#4 to #7). The study has 1.67 to \
-                   1.89 on average over the cuSPARSE of CUDA 10.2, on a GV100 and an RTX 2080 Ti. The lanes of a \
-                   warp share a row, so that shorter rows leave lanes without work: the ratio follows the mean \
-                   row length.";
-    let columns = format!(
-        "platform, product, kernel, nonzeros a row, matrices, {RATIOS}, strips of one column, most often best"
-    );
-    Table::new(
-        "strip-widths",
-        "The kernels of row orders by width of a strip",
-        &columns,
-        caption,
-        rows,
-    )
 }

@@ -45,7 +45,9 @@ const TABLE_1: [Published; 13] = [
     published(ORACLE, ["13.5", "1.4", "1"], ["20.2", "1.37", "1"]),
 ];
 
-/// What the study reports of an order; `None` of those that it does not have.
+/// What the study reports of an order, however it was searched (`NAME:exact`, `NAME:K`); `None` of those
+/// that it does not have.
 pub(super) fn of(order: &str) -> Option<&'static Published> {
-    TABLE_1.iter().find(|published| published.order == order)
+    let name = order.split(':').next();
+    TABLE_1.iter().find(|published| name == Some(published.order))
 }
