@@ -31,6 +31,9 @@ const VISIBLE: f64 = 1.1;
 /// Range of conversion time over multiplication time in which the two count as similar.
 const ALIKE: std::ops::RangeInclusive<f64> = 0.5..=2.0;
 
+/// How messages end of times that were measured on some of the rows.
+const SCALED: [&str; 2] = ["scaled up", "in proportion"];
+
 /// Sparsity in thousandths, algorithm, N, and threads: 0 for algorithms that use none.
 type Key<'a> = (i64, &'a str, usize, usize);
 
@@ -39,6 +42,8 @@ pub(crate) struct PaperB<'a> {
     pub gpu: &'a str,
     /// Times in milliseconds.
     times: BTreeMap<Key<'a>, f64>,
+    /// Quartiles of the times that were scaled up from some of the rows.
+    quartiles: BTreeMap<Key<'a>, [f64; 2]>,
     /// Conversion over multiplication, of `convert-then-multiply`, with C copied back or not.
     conversions: BTreeMap<Key<'a>, f64>,
 }
@@ -78,8 +83,14 @@ impl<'a> PaperB<'a> {
             Some(sum("convert") / sum("multiply")).filter(|ratio| ratio.is_finite())
         };
         let sequential = latest.iter().filter(|(key, _)| PIPELINES.iter().any(|p| p.1 == key.1));
+        let quartiles = |r: &Record| {
+            let is_scaled =
+                r.message.as_deref().is_some_and(|m| SCALED.iter().any(|s| m.ends_with(s)));
+            is_scaled.then(|| Some([r.lower_ms?, r.upper_ms?])).flatten()
+        };
         PaperB {
             gpu,
+            quartiles: latest.iter().filter_map(|(k, r)| Some((*k, quartiles(r)?))).collect(),
             conversions: sequential.filter_map(|(k, r)| Some((*k, conversion(r)?))).collect(),
             times: latest.iter().filter_map(|(k, r)| Some((*k, r.execute_ms?))).collect(),
         }
@@ -105,8 +116,17 @@ impl<'a> PaperB<'a> {
 
     /// The time of an algorithm: without threads, with `threads`, or with the one that it always has.
     pub fn time(&self, sparsity: i64, algorithm: &str, n: usize, threads: usize) -> Option<f64> {
-        let of = |threads| self.times.get(&(sparsity, algorithm, n, threads)).copied();
-        if algorithm == DENSE { of(1) } else { of(0).or(of(threads)) }
+        self.times.get(&self.key(sparsity, algorithm, n, threads)).copied()
+    }
+
+    /// The key of that time.
+    fn key<'k>(&self, sparsity: i64, algorithm: &'k str, n: usize, threads: usize) -> Key<'k> {
+        let without = (sparsity, algorithm, n, 0);
+        match algorithm {
+            DENSE => (sparsity, algorithm, n, 1),
+            _ if self.times.contains_key(&without) => without,
+            _ => (sparsity, algorithm, n, threads),
+        }
     }
 
     /// The time of `base` over that of `ours`.
@@ -118,6 +138,24 @@ impl<'a> PaperB<'a> {
         threads: usize,
     ) -> Option<f64> {
         Some(self.time(sparsity, base, n, threads)? / self.time(sparsity, ours, n, threads)?)
+    }
+
+    /// What that is at the quartiles of times that were scaled up; `None` where both were measured whole.
+    pub fn gain_quartiles(
+        &self,
+        [ours, base]: [&str; 2],
+        sparsity: i64,
+        n: usize,
+        threads: usize,
+    ) -> Option<[f64; 2]> {
+        let keys = [ours, base].map(|algorithm| self.key(sparsity, algorithm, n, threads));
+        let [ours, base] = keys.map(|key| {
+            let ms = self.times.get(&key)?;
+            Some(self.quartiles.get(&key).copied().unwrap_or([*ms; 2]))
+        });
+        let is_scaled = keys.iter().any(|key| self.quartiles.contains_key(key));
+        let ([fast, slow], [least, most]) = (ours?, base?);
+        is_scaled.then_some([least / slow, most / fast])
     }
 
     /// Gains by N.

@@ -3,6 +3,7 @@
 mod algorithms;
 mod costs;
 mod faults;
+mod implementations;
 mod orders;
 mod papers;
 mod peers;
@@ -43,7 +44,7 @@ pub(crate) fn all(platforms: &[Platform]) -> Vec<Table> {
         peers::losses,
         orders::gains,
         orders::break_even,
-        papers::implementations,
+        implementations::implementations,
         papers::claims,
         papers::tiles,
         papers::row_length_rule,

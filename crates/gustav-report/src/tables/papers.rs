@@ -5,51 +5,7 @@ use crate::Layouts;
 use crate::analysis::{PaperB, Platform, Product, VENDOR_FUNCTIONS, grouped, row_length_rules};
 use crate::table::{Row, Table, row};
 
-/// The pairs that tables 1 to 3 of Chen, Chen, Shih, Lee (2025) compare, and further ones.
-const PAIRS: [[&str; 2]; 6] = [
-    ["shared-row", "hash-rows"],
-    ["shared-row", "gustavson"],
-    ["shared-row+transfers", "hash-rows"],
-    ["shared-row+transfers", "gustavson"],
-    ["pipeline", "convert-then-multiply"],
-    ["pipeline+download", "convert-then-multiply+download"],
-];
-
-/// Speed-ups of the study's implementations. The mean of a line is that of its ratios.
-pub(super) fn implementations(platforms: &[Platform]) -> Table {
-    let studies = PaperB::all(platforms);
-    let sizes: std::collections::BTreeSet<usize> = studies.iter().flat_map(PaperB::sizes).collect();
-    let mut rows: Vec<Row> = Vec::new();
-    for study in &studies {
-        for sparsity in study.sparsities() {
-            for pair in PAIRS {
-                for threads in study.threads() {
-                    let of = |n: &usize| study.gain(pair, sparsity, *n, threads);
-                    let gains: Vec<_> = sizes.iter().map(of).collect();
-                    let known: Vec<_> = gains.iter().flatten().copied().collect();
-                    if known.is_empty() {
-                        continue;
-                    }
-                    let mean = known.iter().sum::<f64>() / known.len() as f64;
-                    let numbers = gains.into_iter().chain([Some(mean)]);
-                    let number = |x: Option<f64>| x.map_or("-".into(), |x| format!("{x:.2}"));
-                    let (pair, zeros) = (pair.join(" over "), sparsity as f64 / 10.0);
-                    let names = row![study.gpu, pair, zeros, threads];
-                    rows.push(names.into_iter().chain(numbers.map(number)).collect());
-                }
-            }
-        }
-    }
-    let sizes: Vec<_> = sizes.iter().map(usize::to_string).collect();
-    let columns =
-        format!("platform, implementations, zeros (%), threads, {}, mean", sizes.join(", "));
-    let caption = "Time of the second over the time of the first by N, on this number of CPU threads \
-                   (tables 1 to 3 of Chen, Chen, Shih, Lee, 2025): the kernel alone, with \
-                   transfers and allocation, and the pipeline without and with C copied back.";
-    Table::new("implementations", "Implementations of A times A", &columns, caption, rows)
-}
-
-/// Claims of that study, with the results here.
+/// Claims of Chen, Chen, Shih, Lee (2025), with the results here.
 pub(super) fn claims(platforms: &[Platform]) -> Table {
     let mut rows: Vec<Row> = Vec::new();
     for study in PaperB::all(platforms) {

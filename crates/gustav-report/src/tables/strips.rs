@@ -65,8 +65,8 @@ pub(super) fn widths(platforms: &[Platform]) -> Table {
                 Some((Product::of_any_width(round[0]), (round[0].mean_row_length, strips)))
             });
             for (product, found) in grouped(found) {
-                let names = row![platform.name, product.variant(), kernel];
-                rows.extend(LENGTHS.iter().filter_map(|lengths| line(&names, lengths, &found)));
+                let of = |lengths| line(platform, (&product, kernel), lengths, &found);
+                rows.extend(LENGTHS.iter().filter_map(of));
             }
         }
     }
@@ -85,7 +85,12 @@ pub(super) fn widths(platforms: &[Platform]) -> Table {
 }
 
 /// The line of matrices of some row lengths, among matrices with theirs.
-fn line(names: &Row, lengths: &Lengths, found: &[(f64, Strips)]) -> Option<Row> {
+fn line(
+    platform: &Platform,
+    (product, kernel): (&Product, &str),
+    lengths: &Lengths,
+    found: &[(f64, Strips)],
+) -> Option<Row> {
     let own = found.iter().filter(|(length, _)| (lengths.from..lengths.below).contains(length));
     let own: Vec<_> = own.map(|(_, strips)| strips).collect();
     let of = |value: fn(&Strips) -> f64| own.iter().map(|s| value(s)).collect::<Vec<_>>();
@@ -96,6 +101,9 @@ fn line(names: &Row, lengths: &Lengths, found: &[(f64, Strips)]) -> Option<Row> 
     let configurations = grouped(own.iter().map(|s| (s.configuration.as_str(), ())));
     let most = configurations.into_iter().max_by_key(|(_, cases)| cases.len());
     let most = most.map_or("", |(name, _)| name);
-    let others = row![number(mean, 2), lengths.paper, number(narrow, 2), most];
-    Some([names.clone(), row![lengths.name], ratios, others].concat())
+    let names = row![platform.name, product.variant(), kernel, lengths.name];
+    // The study has that ratio of its kernel on CSR.
+    let paper = if kernel == KERNELS[0] { lengths.paper } else { "" };
+    let others = row![number(mean, 2), paper, number(narrow, 2), most];
+    Some([names, ratios, others].concat())
 }
