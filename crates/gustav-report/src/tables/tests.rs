@@ -274,9 +274,9 @@ fn means_of_implementations_are_those_of_their_lines() {
     let mut records = crate::analysis::paper_b_round(
         1024,
         0.95,
-        &[("shared-row", 0, 2.0), ("hash-rows", 4, 20.0)],
+        &[("shared-row+transfers", 0, 2.0), ("hash-rows", 4, 20.0)],
     );
-    let second = [("shared-row", 0, 4.0), ("hash-rows", 4, 80.0)];
+    let second = [("shared-row+transfers", 0, 4.0), ("hash-rows", 4, 80.0)];
     records.extend(crate::analysis::paper_b_round(2048, 0.95, &second));
     let scaled = records.iter_mut().filter(|r| r.algorithm == "hash-rows" && r.rows == 2048);
     for r in scaled {
@@ -284,7 +284,8 @@ fn means_of_implementations_are_those_of_their_lines() {
         (r.lower_ms, r.upper_ms) = (Some(60.0), Some(100.0));
     }
     let found = rows(&records, "implementations");
-    let ours = ["shared-row over hash-rows", "95", "4", "10.00", "20.00 (15.00-25.00)", "15.00"];
+    let ours =
+        ["shared-row+transfers over hash-rows", "95", "4", "10.00", "20.00 (15.00-25.00)", "15.00"];
     assert_eq!(found[0], ours);
     let paper = ["GPU-only CSR over CPU-only CSR", "95", "4", "154.8", "187.4", "171.10"];
     assert_eq!(found[1..], [paper]);
