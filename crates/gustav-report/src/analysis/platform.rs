@@ -120,12 +120,11 @@ pub(crate) struct Platform {
 impl Platform {
     /// The platforms of `records`, in order of their names.
     pub fn all(records: &[Record]) -> Vec<Platform> {
-        let own = records.iter().filter(|r| r.gpu.is_none());
-        let processors: BTreeSet<_> = own.map(|r| &r.machine.cpu).collect();
         let name = |r: &Record| match &r.gpu {
             Some(gpu) => gpu.name.clone(),
             None => {
-                let processor = if processors.len() > 1 { &r.machine.cpu } else { "CPU" };
+                let unknown = r.machine.cpu.is_empty();
+                let processor = if unknown { "CPU" } else { &r.machine.cpu };
                 let plural = if r.threads == 1 { "" } else { "s" };
                 format!("{processor}, {} thread{plural}", r.threads)
             }
@@ -270,8 +269,8 @@ fn reference_peers(records: &[Record]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Gpu;
     use crate::record::tests::record;
+    use crate::{Gpu, Machine};
 
     #[test]
     fn platforms_are_distinguished_and_vendors_count() {
@@ -289,6 +288,9 @@ mod tests {
             (platforms[0].name.as_str(), platforms[1].name.as_str()),
             ("CPU, 2 threads", "a GPU")
         );
+        let machine = Machine { cpu: "a processor".into(), ..Machine::default() };
+        let named = Platform::all(&[Record { machine, ..record("m", "gustav", "auto") }]);
+        assert_eq!(named[0].name, "a processor, 2 threads");
         assert_eq!(
             (platforms[0].reference_peer_names().as_str(), platforms[0].peers().len()),
             ("mkl", 2)

@@ -1,4 +1,4 @@
-//! The tables and the picture of the README, and the tables of docs/mpi.md, are those that the records give. With
+//! The tables and the pictures of the README, and the tables of docs/mpi.md, are those that the records give. With
 //! `GUSTAV_WRITE_README` set the tests write them first.
 
 mod published;
@@ -250,12 +250,15 @@ fn machines(records: &[Record]) -> String {
     format!("{}; {}:\n\n", join(names), join(versions))
 }
 
+/// The records in comparisons: others of a place are of other algorithms, or of earlier runs.
+fn shown(compared: &[Comparison<'_>]) -> Vec<Record> {
+    compared.iter().flat_map(|c| c.peers.values().chain([&c.ours]).copied().cloned()).collect()
+}
+
 fn table(place: &Place) -> String {
     let records = records(place);
     let compared = compare(&records, "auto");
-    // Of the records in the table alone: others of the place are of other algorithms.
-    let shown = compared.iter().flat_map(|c| c.peers.values().chain([&c.ours]).copied().cloned());
-    let mut out = machines(&shown.collect::<Vec<_>>());
+    let mut out = machines(&shown(&compared));
     writeln!(
         out,
         "| product | type | beside | patterns | geomean | worst | best | lost | caches |"
@@ -491,10 +494,16 @@ fn the_picture_of_ranks_is_that_of_the_records() {
 }
 
 #[test]
-fn the_picture_is_that_of_the_records() {
-    let drawn = pictures(&records(&CPU)).unwrap();
-    assert_eq!(drawn.len(), 1, "records of the CPU are of one place");
-    check_picture("docs/speed.svg", "README.md", &drawn[0]);
+fn the_pictures_are_those_of_the_records() {
+    for (place, picture) in [(CPU, "docs/speed.svg"), (GPU, "docs/speed-gpu.svg")] {
+        let records = shown(&compare(&records(&place), "auto"));
+        let drawn = pictures(&records).unwrap();
+        assert_eq!(drawn.len(), 1, "records of {} are of one machine", place.name);
+        let first = &records[0];
+        let machine = first.gpu.as_ref().map_or(&first.machine.cpu, |gpu| &gpu.name);
+        assert!(drawn[0].contains(machine), "{picture} names {machine}");
+        check_picture(picture, "README.md", &drawn[0]);
+    }
 }
 
 fn check_picture(picture: &str, document: &str, drawn: &str) {
