@@ -15,6 +15,7 @@ mod case;
 mod counters;
 mod csv;
 mod engines;
+mod feature_times;
 mod layouts;
 mod machine;
 mod ranks;
@@ -42,6 +43,7 @@ pub use analysis::{
 pub use case::{Case, Filter};
 pub use counters::{Counters, read as read_counters};
 pub use engines::{CHOOSERS, CUBLAS, CUSPARSE, CUSPARSE_BEST, UNFUSED, VENDORS, WHOLE};
+pub use feature_times::{FeatureTime, FeatureTimes, read as read_feature_times};
 pub use figures::picture_of_ranks;
 pub use layouts::{Layouts, Mask};
 pub use machine::{Gpu, Machine};

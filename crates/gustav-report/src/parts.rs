@@ -48,7 +48,7 @@ const PARTS: [Plan; 8] = [
     ),
     (
         "Row permutations for SpMM",
-        &["strip-widths", "orders", "break-even-of-orders", "predictor"],
+        &["strip-widths", "orders", "break-even-of-orders", "predictor", "features"],
         &[
             "The kernel of row orders by density",
             "Row orders",

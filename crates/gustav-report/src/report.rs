@@ -13,7 +13,9 @@ use crate::figures::Chapter;
 use crate::page::Page;
 use crate::parts::{Part, arranged};
 use crate::table::Table;
-use crate::{Counters, RankRecords, Record, Regret, TuneReport, draw, figures, tables};
+use crate::{
+    Counters, FeatureTimes, RankRecords, Record, Regret, TuneReport, draw, figures, tables,
+};
 
 /// Tables and figures of records.
 #[derive(Clone, Debug)]
@@ -35,6 +37,8 @@ pub struct Beside {
     pub ranks: RankRecords,
     /// What choices lose.
     pub regrets: Vec<Regret>,
+    /// How long features take.
+    pub features: FeatureTimes,
 }
 
 /// The files of a report.
@@ -72,6 +76,7 @@ impl Report {
         about.push("How it was measured: bench/METHODOLOGY.md.".into());
         let mut tables = tables::all(&platforms);
         tables.extend(tables::of_tunings(&beside.tunings));
+        tables.extend(tables::of_features(&beside.features));
         tables.extend(tables::of_ranks(&beside.ranks));
         Ok(Report { about, glance, parts: arranged(tables, chapters), absent })
     }

@@ -3,7 +3,8 @@
 use std::path::PathBuf;
 
 use gustav_report::{
-    Beside, Report, Written, read_counters, read_ranks, read_records, read_regrets, read_tuning,
+    Beside, Report, Written, read_counters, read_feature_times, read_ranks, read_records,
+    read_regrets, read_tuning,
 };
 use serde::Serialize;
 
@@ -35,6 +36,9 @@ pub struct Args {
     /// What choices of configurations lose, as bench/fit_cost_model.py writes it
     #[arg(long, value_name = "REGRETS.csv", num_args = 1..)]
     regrets: Vec<PathBuf>,
+    /// How long features take beside passes that do less, as example orders of gustav-bench writes it
+    #[arg(long, value_name = "FEATURES.csv")]
+    features: Option<PathBuf>,
     /// The page
     #[arg(short, long, value_name = "REPORT.html", default_value = "report.html")]
     output: PathBuf,
@@ -77,6 +81,9 @@ pub fn run(args: &Args) -> Result {
     }
     for path in &args.regrets {
         beside.regrets.extend(read_regrets(path)?);
+    }
+    if let Some(path) = &args.features {
+        beside.features = read_feature_times(path)?;
     }
     let spinner = output::spinner(args.printing, "drawing");
     let written = Report::of(&records, &beside)?.write(&args.output);

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use gustav_plan::predictor::Evaluation;
 
 use super::*;
+use crate::feature_times::tests::feature_times;
 use crate::ranks::tests::rank_records;
 use crate::record::tests::record;
 use crate::{Gpu, Stage, Status};
@@ -162,6 +163,7 @@ fn beside() -> Beside {
         counters: counters().into(),
         ranks: rank_records(),
         regrets: vec![regret.clone(), Regret { product: "spmm".into(), ..regret }],
+        features: feature_times(),
     }
 }
 
@@ -214,7 +216,9 @@ fn nothing_is_left_out_of_the_parts() {
     let records = everything();
     let platforms = Platform::all(&records);
     let report = Report::of(&records, &beside()).unwrap();
-    let beside_records = [tables::of_ranks(&rank_records()), tables::of_tunings(&tunings())];
+    let features = tables::of_features(&feature_times()).into_iter().collect();
+    let beside_records =
+        [tables::of_ranks(&rank_records()), tables::of_tunings(&tunings()), features];
     let tables = tables::all(&platforms);
     let tables: Vec<_> =
         tables.iter().chain(beside_records.iter().flatten()).map(|table| table.id).collect();

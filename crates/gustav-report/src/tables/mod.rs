@@ -3,6 +3,7 @@
 mod algorithms;
 mod costs;
 mod faults;
+mod features;
 mod implementations;
 mod orders;
 mod papers;
@@ -19,6 +20,7 @@ mod targets;
 use super::table::Table;
 use crate::analysis::Platform;
 
+pub(crate) use features::all as of_features;
 pub(crate) use predictor::all as of_tunings;
 pub(crate) use ranks::all as of_ranks;
 

@@ -1,17 +1,20 @@
-//! The tables and the pictures of the README, and the tables of docs/mpi.md, are those that the records give. With
+//! The tables and the pictures of the README and of pages under docs/ are those that the records give. With
 //! `GUSTAV_WRITE_README` set the tests write them first.
 
+mod compared;
+mod documents;
 mod published;
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use compared::table;
+use documents::{FEATURES, RANKS, rank_records};
 use gustav_report::{
-    Beside, BesidePetsc, Case, Comparison, RankRecords, Ratios, Record, Report, VENDORS, caches,
-    compare, picture_of_ranks, pictures, read_counters, read_ranks, read_records, read_regrets,
-    read_tuning,
+    Beside, Case, Comparison, Ratios, Record, Report, VENDORS, compare, pictures, read_counters,
+    read_feature_times, read_records, read_regrets, read_tuning,
 };
 
 /// Files of records whose names begin so, with the suites and the peers that count.
@@ -163,66 +166,6 @@ fn product_of(case: &Case) -> String {
     }
 }
 
-/// The peers of `place` that took part in a product, as readers know them: all, or MKL alone.
-fn taking_part(own: &[&Comparison<'_>], place: &Place) -> String {
-    let takes_part = |peer: &str| own.iter().any(|c| c.peers.contains_key(peer));
-    match place.peers == VENDORS && takes_part("mkl") && !takes_part("graphblas") {
-        true => "MKL".into(),
-        false => place.beside.into(),
-    }
-}
-
-/// What the ratios of a product are to: the peers of `place`, and where some of them were wrong, how
-/// often one alone was right.
-fn beside(own: &[&Comparison<'_>], place: &Place) -> String {
-    let right =
-        |c: &&&Comparison<'_>| place.peers.iter().filter(|p| c.peers.contains_key(*p)).count();
-    let most = own.iter().map(|c| right(&c)).max().unwrap_or(0);
-    let alone: Vec<_> = own.iter().filter(|c| right(c) == 1 && most > 1).collect();
-    let Some(first) = alone.first() else { return taking_part(own, place) };
-    let only = place.peers.iter().find(|p| first.peers.contains_key(*p)).expect("one is right");
-    if !alone.iter().all(|c| c.peers.contains_key(only)) || alone.len() * 2 < own.len() {
-        return taking_part(own, place);
-    }
-    format!("{}; right on {} of {} by {only} alone", place.beside, alone.len(), own.len())
-}
-
-/// The matrix of the least ratio, or one on which ours failed.
-fn worst_of<'a>(own: &[&Comparison<'a>], place: &Place) -> &'a str {
-    let ratio = |c: &Comparison<'_>| match c.failed_beside(place.peers) {
-        true => Some(0.0),
-        false => c.against(place.peers),
-    };
-    let found = own.iter().filter_map(|c| Some((ratio(c)?, c.ours.case.matrix.as_str())));
-    found.min_by(|a, b| a.0.total_cmp(&b.0)).map_or("", |found| found.1)
-}
-
-/// A line of a table; `worst_of` is the matrix of the worst ratio.
-fn line([product, dtype, beside, worst_of, caches]: [&str; 5], r: &Ratios) -> String {
-    let Ratios { count, geomean, worst, best, lost } = r;
-    let lost = 100.0 * lost;
-    format!(
-        "| {product} | {dtype} | {beside} | {count} | {geomean:.2} | {worst:.2}{worst_of} | {best:.2} | {lost:.0}% | {caches} |\n"
-    )
-}
-
-/// The faster of a vendor's f32 product and its right product in `own`, over ours, where the f32
-/// product was measured: in another run.
-fn beside_f32(own: &[&Comparison<'_>], records: &[Record], place: &Place) -> Option<Ratios> {
-    let f32_ms = |case: &Case| {
-        let same = |r: &&Record| {
-            place.peers.contains(&r.engine.as_str())
-                && r.case == Case { dtype: "f32".into(), ..case.clone() }
-        };
-        records.iter().filter(same).filter_map(|r| r.execute_ms).reduce(f64::min)
-    };
-    let ratio = |c: &Comparison<'_>| {
-        let wide = f32_ms(&c.ours.case)? / c.ours.execute_ms?;
-        Some(c.against(place.peers).map_or(wide, |narrow| narrow.min(wide)))
-    };
-    Ratios::of_patterns(own.iter().filter_map(|c| Some((c.ours.case.pattern(), ratio(c)?))))
-}
-
 /// The processor of records, or the GPU, and the versions of peers, as they name them.
 fn machines(records: &[Record]) -> String {
     let name = |r: &Record| match &r.gpu {
@@ -253,53 +196,6 @@ fn machines(records: &[Record]) -> String {
 /// The records in comparisons: others of a place are of other algorithms, or of earlier runs.
 fn shown(compared: &[Comparison<'_>]) -> Vec<Record> {
     compared.iter().flat_map(|c| c.peers.values().chain([&c.ours]).copied().cloned()).collect()
-}
-
-fn table(place: &Place) -> String {
-    let records = records(place);
-    let compared = compare(&records, "auto");
-    let mut out = machines(&shown(&compared));
-    writeln!(
-        out,
-        "| product | type | beside | patterns | geomean | worst | best | lost | caches |"
-    )
-    .unwrap();
-    writeln!(out, "|---|---|---|---|---|---|---|---|---|").unwrap();
-    let mut kinds: Vec<_> = compared
-        .iter()
-        .map(|c| &c.ours.case)
-        .map(|c| (c.operation.as_str(), c.columns, c.sorted, c.dtype.as_str(), c.layout.as_str()))
-        .collect();
-    let rank = |operation: &str| ["spmm", "spmv", "spgemm"].iter().position(|o| *o == operation);
-    kinds.sort_by_key(|(operation, columns, sorted, dtype, layout)| {
-        (rank(operation), std::cmp::Reverse(*layout), *columns, *sorted, *dtype)
-    });
-    kinds.dedup();
-    for kind in kinds {
-        let of_kind = |c: &&Comparison<'_>| {
-            let case = &c.ours.case;
-            let dtype = case.dtype.as_str();
-            (case.operation.as_str(), case.columns, case.sorted, dtype, case.layout.as_str())
-                == kind
-        };
-        let own: Vec<_> = compared.iter().filter(of_kind).collect();
-        let ratios =
-            own.iter().filter_map(|c| Some((c.ours.case.pattern(), c.against(place.peers)?)));
-        let ratios = Ratios::of_patterns(ratios);
-        let failed = own.iter().filter(|c| c.failed_beside(place.peers)).count();
-        let Some(r) = ratios.map(|r| r.with_failed(failed)) else { continue };
-        let (product, dtype) = (product_of(&own[0].ours.case), kind.3);
-        let caches = caches(&own, place.peers);
-        let worst = format!(" ({})", worst_of(&own, place));
-        out += &line([&product, dtype, &beside(&own, place), &worst, &caches], &r);
-        if ["f16", "bf16"].contains(&dtype)
-            && let Some(r) = beside_f32(&own, &records, place)
-        {
-            let name = format!("the faster of {} in {dtype} and in f32", place.beside);
-            out += &line([&product, dtype, &name, "", "cold"], &r);
-        }
-    }
-    out
 }
 
 /// Reading files beside fast_matrix_market, as `bench/read_speed.py` recorded it.
@@ -337,75 +233,6 @@ fn writes() -> bool {
     std::env::var_os("GUSTAV_WRITE_README").is_some()
 }
 
-/// A file of comma-separated values: rows by the names of their columns.
-fn rows_of_csv(name: &str) -> Vec<HashMap<String, String>> {
-    let text = fs::read_to_string(root().join("bench/records").join(name)).unwrap();
-    let mut lines = text.lines().map(|line| line.split(',').map(str::to_owned));
-    let names: Vec<String> = lines.next().unwrap().collect();
-    lines.map(|line| names.iter().cloned().zip(line).collect()).collect()
-}
-
-// Records of products over ranks that the report shows.
-const RANKS: [&str; 2] = ["mpi-speed.csv", "mpi-volumes.csv"];
-
-/// Records of products over ranks, of these files.
-fn rank_records(names: &[&str]) -> RankRecords {
-    let mut records = RankRecords::default();
-    for name in names {
-        records.extend(read_ranks(&root().join("bench/records").join(name)).unwrap());
-    }
-    records
-}
-
-/// Products over two ranks beside PETSc's, as `bench/mpi_speed.py` recorded them.
-fn ranks_beside_petsc(records: &RankRecords) -> String {
-    let mut out = String::new();
-    writeln!(
-        out,
-        "| matrices | product | cases | geomean | worst | best | lost | bytes, geomean | most |"
-    )
-    .unwrap();
-    writeln!(out, "|---|---|---|---|---|---|---|---|---|").unwrap();
-    for BesidePetsc { matrices, operation, times, bytes, .. } in records.beside_petsc() {
-        writeln!(
-            out,
-            "| {matrices} | {operation} | {} | {:.2} | {:.2} | {:.2} | {:.0} % | {:.2} | {:.2} |",
-            times.count,
-            times.geomean,
-            times.worst,
-            times.best,
-            100.0 * times.lost,
-            bytes.geomean,
-            bytes.best
-        )
-        .unwrap();
-    }
-    out
-}
-
-/// Bytes of ranks that were counted, as `gustav plan --mpi-ranks` did, relative to sending all of B to all.
-fn ranks_counted(records: &RankRecords) -> String {
-    let mut out = String::new();
-    writeln!(out, "| matrices | ranks | cases | 1.5D | rows of B | partial rows of C | cheapest | to rows of B | balance | of bytes |").unwrap();
-    writeln!(out, "|---|---|---|---|---|---|---|---|---|---|").unwrap();
-    for counted in records.counted() {
-        let relative = counted.relative[1..].iter().map(|share| format!(" {share:.3} |"));
-        writeln!(
-            out,
-            "| {} | {} | {} |{} {:.2} | {:.2} | {:.2} |",
-            counted.matrices,
-            counted.ranks,
-            counted.cases,
-            relative.collect::<String>(),
-            counted.to_rows_of_b,
-            counted.imbalance,
-            counted.communication_imbalance,
-        )
-        .unwrap();
-    }
-    out
-}
-
 #[test]
 fn the_tables_are_those_of_the_records() {
     check_tables(
@@ -420,51 +247,6 @@ fn the_tables_are_those_of_the_records() {
             ("read", reading()),
         ],
     );
-}
-
-/// Table 1 of Yang, Buluc and Owens, as `bench/paper_a_table1.py` recorded it.
-fn table_1() -> String {
-    let mut out = String::new();
-    writeln!(out, "| product | kernel | loads in flight | paper | registers | paper | further accesses of A, B, C | paper |")
-        .unwrap();
-    writeln!(out, "|---|---|---|---|---|---|---|---|").unwrap();
-    for row in rows_of_csv("gpu-paper-a-table1.csv") {
-        let product = if row["operation"] == "spmv" { "SpMV" } else { "SpMM" };
-        let ahead =
-            row["parameters"].split("AHEAD=").nth(1).and_then(|rest| rest.split(' ').next());
-        let ahead = ahead.map_or(String::new(), |ahead| format!(", rounds of {ahead}"));
-        let further = ["a", "b", "c"].map(|of| row[&format!("further_accesses_{of}")].as_str());
-        writeln!(
-            out,
-            "| {product} | {}{ahead} | {} | {} | {} | {} | {} | {} |",
-            row["algorithm"],
-            row["independent_loads"],
-            row["paper_independent_reads_of_b"],
-            row["registers"],
-            row["paper_registers"],
-            further.join(", "),
-            row["paper_further_accesses"],
-        )
-        .unwrap();
-    }
-    out
-}
-
-#[test]
-fn table_1_of_the_paper_is_that_of_the_record() {
-    check_tables("docs/algorithms/row-split.md", &[("table-1", table_1())]);
-}
-
-#[test]
-fn the_tables_of_ranks_are_those_of_the_records() {
-    let of = |file| rank_records(&[file]);
-    let tables = [
-        ("mpi-speed-zen4", ranks_beside_petsc(&of("mpi-speed-zen4.csv"))),
-        ("mpi-speed", ranks_beside_petsc(&of("mpi-speed.csv"))),
-        ("mpi-speed-avx2", ranks_beside_petsc(&of("mpi-speed-avx2.csv"))),
-        ("mpi-volumes", ranks_counted(&of("mpi-volumes.csv"))),
-    ];
-    check_tables("docs/mpi.md", &tables);
 }
 
 fn check_tables(document: &str, tables: &[(&str, String)]) {
@@ -482,15 +264,6 @@ fn check_tables(document: &str, tables: &[(&str, String)]) {
             assert_eq!(found, table, "run this test with GUSTAV_WRITE_README=1");
         }
     }
-}
-
-#[test]
-fn the_picture_of_ranks_is_that_of_the_records() {
-    check_picture(
-        "docs/ranks.svg",
-        "docs/mpi.md",
-        &picture_of_ranks(&rank_records(&RANKS)).unwrap(),
-    );
 }
 
 #[test]
@@ -528,7 +301,9 @@ fn the_records_fill_every_figure_of_a_report() {
     for name in ["choice/regrets.csv", "choice/regrets-cpu.csv"] {
         regrets.extend(read_regrets(&folder.join(name)).unwrap());
     }
-    let mut beside = Beside { ranks: rank_records(&RANKS), regrets, ..Beside::default() };
+    let features = read_feature_times(&folder.join(FEATURES)).unwrap();
+    let ranks = rank_records(&RANKS);
+    let mut beside = Beside { ranks, regrets, features, ..Beside::default() };
     for entry in fs::read_dir(&folder).unwrap() {
         let path = entry.unwrap().path();
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();

@@ -1,0 +1,115 @@
+//! The table of a place: every product beside its peers.
+
+use std::fmt::Write;
+
+use gustav_report::{Case, Comparison, Ratios, Record, VENDORS, caches, compare};
+
+use super::{Place, machines, product_of, records, shown};
+
+/// The peers of `place` that took part in a product, as readers know them: all, or MKL alone.
+fn taking_part(own: &[&Comparison<'_>], place: &Place) -> String {
+    let takes_part = |peer: &str| own.iter().any(|c| c.peers.contains_key(peer));
+    match place.peers == VENDORS && takes_part("mkl") && !takes_part("graphblas") {
+        true => "MKL".into(),
+        false => place.beside.into(),
+    }
+}
+
+/// What the ratios of a product are to: the peers of `place`, and where some of them were wrong, how
+/// often one alone was right.
+fn beside(own: &[&Comparison<'_>], place: &Place) -> String {
+    let right =
+        |c: &&&Comparison<'_>| place.peers.iter().filter(|p| c.peers.contains_key(*p)).count();
+    let most = own.iter().map(|c| right(&c)).max().unwrap_or(0);
+    let alone: Vec<_> = own.iter().filter(|c| right(c) == 1 && most > 1).collect();
+    let Some(first) = alone.first() else { return taking_part(own, place) };
+    let only = place.peers.iter().find(|p| first.peers.contains_key(*p)).expect("one is right");
+    if !alone.iter().all(|c| c.peers.contains_key(only)) || alone.len() * 2 < own.len() {
+        return taking_part(own, place);
+    }
+    format!("{}; right on {} of {} by {only} alone", place.beside, alone.len(), own.len())
+}
+
+/// The matrix of the least ratio, or one on which ours failed.
+fn worst_of<'a>(own: &[&Comparison<'a>], place: &Place) -> &'a str {
+    let ratio = |c: &Comparison<'_>| match c.failed_beside(place.peers) {
+        true => Some(0.0),
+        false => c.against(place.peers),
+    };
+    let found = own.iter().filter_map(|c| Some((ratio(c)?, c.ours.case.matrix.as_str())));
+    found.min_by(|a, b| a.0.total_cmp(&b.0)).map_or("", |found| found.1)
+}
+
+/// A line of a table; `worst_of` is the matrix of the worst ratio.
+fn line([product, dtype, beside, worst_of, caches]: [&str; 5], r: &Ratios) -> String {
+    let Ratios { count, geomean, worst, best, lost } = r;
+    let lost = 100.0 * lost;
+    format!(
+        "| {product} | {dtype} | {beside} | {count} | {geomean:.2} | {worst:.2}{worst_of} | {best:.2} | {lost:.0}% | {caches} |\n"
+    )
+}
+
+/// The faster of a vendor's f32 product and its right product in `own`, over ours, where the f32
+/// product was measured: in another run.
+fn beside_f32(own: &[&Comparison<'_>], records: &[Record], place: &Place) -> Option<Ratios> {
+    let f32_ms = |case: &Case| {
+        let same = |r: &&Record| {
+            place.peers.contains(&r.engine.as_str())
+                && r.case == Case { dtype: "f32".into(), ..case.clone() }
+        };
+        records.iter().filter(same).filter_map(|r| r.execute_ms).reduce(f64::min)
+    };
+    let ratio = |c: &Comparison<'_>| {
+        let wide = f32_ms(&c.ours.case)? / c.ours.execute_ms?;
+        Some(c.against(place.peers).map_or(wide, |narrow| narrow.min(wide)))
+    };
+    Ratios::of_patterns(own.iter().filter_map(|c| Some((c.ours.case.pattern(), ratio(c)?))))
+}
+
+/// Each product and type of a place in a line.
+pub fn table(place: &Place) -> String {
+    let records = records(place);
+    let compared = compare(&records, "auto");
+    let mut out = machines(&shown(&compared));
+    writeln!(
+        out,
+        "| product | type | beside | patterns | geomean | worst | best | lost | caches |"
+    )
+    .unwrap();
+    writeln!(out, "|---|---|---|---|---|---|---|---|---|").unwrap();
+    let mut kinds: Vec<_> = compared
+        .iter()
+        .map(|c| &c.ours.case)
+        .map(|c| (c.operation.as_str(), c.columns, c.sorted, c.dtype.as_str(), c.layout.as_str()))
+        .collect();
+    let rank = |operation: &str| ["spmm", "spmv", "spgemm"].iter().position(|o| *o == operation);
+    kinds.sort_by_key(|(operation, columns, sorted, dtype, layout)| {
+        (rank(operation), std::cmp::Reverse(*layout), *columns, *sorted, *dtype)
+    });
+    kinds.dedup();
+    for kind in kinds {
+        let of_kind = |c: &&Comparison<'_>| {
+            let case = &c.ours.case;
+            let dtype = case.dtype.as_str();
+            (case.operation.as_str(), case.columns, case.sorted, dtype, case.layout.as_str())
+                == kind
+        };
+        let own: Vec<_> = compared.iter().filter(of_kind).collect();
+        let ratios =
+            own.iter().filter_map(|c| Some((c.ours.case.pattern(), c.against(place.peers)?)));
+        let ratios = Ratios::of_patterns(ratios);
+        let failed = own.iter().filter(|c| c.failed_beside(place.peers)).count();
+        let Some(r) = ratios.map(|r| r.with_failed(failed)) else { continue };
+        let (product, dtype) = (product_of(&own[0].ours.case), kind.3);
+        let caches = caches(&own, place.peers);
+        let worst = format!(" ({})", worst_of(&own, place));
+        out += &line([&product, dtype, &beside(&own, place), &worst, &caches], &r);
+        if ["f16", "bf16"].contains(&dtype)
+            && let Some(r) = beside_f32(&own, &records, place)
+        {
+            let name = format!("the faster of {} in {dtype} and in f32", place.beside);
+            out += &line([&product, dtype, &name, "", "cold"], &r);
+        }
+    }
+    out
+}

@@ -1,0 +1,159 @@
+//! The tables and the picture of pages under docs/.
+
+use std::collections::HashMap;
+use std::fmt::Write;
+use std::fs;
+
+use gustav_report::{BesidePetsc, RankRecords, picture_of_ranks, read_feature_times, read_ranks};
+
+use super::{check_picture, check_tables, root};
+
+/// A file of comma-separated values: rows by the names of their columns.
+fn rows_of_csv(name: &str) -> Vec<HashMap<String, String>> {
+    let text = fs::read_to_string(root().join("bench/records").join(name)).unwrap();
+    let mut lines = text.lines().map(|line| line.split(',').map(str::to_owned));
+    let names: Vec<String> = lines.next().unwrap().collect();
+    lines.map(|line| names.iter().cloned().zip(line).collect()).collect()
+}
+
+/// Records of products over ranks that the report shows.
+pub const RANKS: [&str; 2] = ["mpi-speed.csv", "mpi-volumes.csv"];
+
+/// Records of products over ranks, of these files.
+pub fn rank_records(names: &[&str]) -> RankRecords {
+    let mut records = RankRecords::default();
+    for name in names {
+        records.extend(read_ranks(&root().join("bench/records").join(name)).unwrap());
+    }
+    records
+}
+
+/// Products over two ranks beside PETSc's, as `bench/mpi_speed.py` recorded them.
+fn ranks_beside_petsc(records: &RankRecords) -> String {
+    let mut out = String::new();
+    writeln!(
+        out,
+        "| matrices | product | cases | geomean | worst | best | lost | bytes, geomean | most |"
+    )
+    .unwrap();
+    writeln!(out, "|---|---|---|---|---|---|---|---|---|").unwrap();
+    for BesidePetsc { matrices, operation, times, bytes, .. } in records.beside_petsc() {
+        writeln!(
+            out,
+            "| {matrices} | {operation} | {} | {:.2} | {:.2} | {:.2} | {:.0} % | {:.2} | {:.2} |",
+            times.count,
+            times.geomean,
+            times.worst,
+            times.best,
+            100.0 * times.lost,
+            bytes.geomean,
+            bytes.best
+        )
+        .unwrap();
+    }
+    out
+}
+
+/// Bytes of ranks that were counted, as `gustav plan --mpi-ranks` did, relative to sending all of B to all.
+fn ranks_counted(records: &RankRecords) -> String {
+    let mut out = String::new();
+    writeln!(out, "| matrices | ranks | cases | 1.5D | rows of B | partial rows of C | cheapest | to rows of B | balance | of bytes |").unwrap();
+    writeln!(out, "|---|---|---|---|---|---|---|---|---|---|").unwrap();
+    for counted in records.counted() {
+        let relative = counted.relative[1..].iter().map(|share| format!(" {share:.3} |"));
+        writeln!(
+            out,
+            "| {} | {} | {} |{} {:.2} | {:.2} | {:.2} |",
+            counted.matrices,
+            counted.ranks,
+            counted.cases,
+            relative.collect::<String>(),
+            counted.to_rows_of_b,
+            counted.imbalance,
+            counted.communication_imbalance,
+        )
+        .unwrap();
+    }
+    out
+}
+
+/// Table 1 of Yang, Buluc and Owens, as `bench/paper_a_table1.py` recorded it.
+fn table_1() -> String {
+    let mut out = String::new();
+    writeln!(out, "| product | kernel | loads in flight | paper | registers | paper | further accesses of A, B, C | paper |")
+        .unwrap();
+    writeln!(out, "|---|---|---|---|---|---|---|---|").unwrap();
+    for row in rows_of_csv("gpu-paper-a-table1.csv") {
+        let product = if row["operation"] == "spmv" { "SpMV" } else { "SpMM" };
+        let ahead =
+            row["parameters"].split("AHEAD=").nth(1).and_then(|rest| rest.split(' ').next());
+        let ahead = ahead.map_or(String::new(), |ahead| format!(", rounds of {ahead}"));
+        let further = ["a", "b", "c"].map(|of| row[&format!("further_accesses_{of}")].as_str());
+        writeln!(
+            out,
+            "| {product} | {}{ahead} | {} | {} | {} | {} | {} | {} |",
+            row["algorithm"],
+            row["independent_loads"],
+            row["paper_independent_reads_of_b"],
+            row["registers"],
+            row["paper_registers"],
+            further.join(", "),
+            row["paper_further_accesses"],
+        )
+        .unwrap();
+    }
+    out
+}
+
+#[test]
+fn table_1_of_the_paper_is_that_of_the_record() {
+    check_tables("docs/algorithms/row-split.md", &[("table-1", table_1())]);
+}
+
+/// Times of features, as example `orders` of `gustav-bench` recorded them.
+pub const FEATURES: &str = "cpu-features.csv";
+
+/// Times of features over those of passes that do less.
+fn features() -> String {
+    let times = read_feature_times(&root().join("bench/records").join(FEATURES)).unwrap();
+    let mut out = String::new();
+    let passes =
+        times.passes.iter().map(|pass| format!(" features ÷ {pass} |")).collect::<String>();
+    writeln!(out, "| | nonzeros a row | threads |{passes}").unwrap();
+    writeln!(out, "|---|---|---|{}", "---|".repeat(times.passes.len())).unwrap();
+    let cells = |ratios: &[f64]| ratios.iter().map(|r| format!(" {r:.1} |")).collect::<String>();
+    for line in &times.lines {
+        let (length, ratios) = (line.mean_row_length, cells(&line.ratios));
+        writeln!(out, "| `{}` | {length:.1} | {} |{ratios}", line.matrix, line.threads).unwrap();
+    }
+    for (threads, ratios) in times.means() {
+        writeln!(out, "| geomean | | {threads} |{}", cells(&ratios)).unwrap();
+    }
+    out
+}
+
+#[test]
+fn the_table_of_features_is_that_of_the_record() {
+    check_tables("docs/decisions/0034-counting-features.md", &[("features", features())]);
+}
+
+#[test]
+fn the_tables_of_ranks_are_those_of_the_records() {
+    let of = |file| rank_records(&[file]);
+    let tables = [
+        ("mpi-speed-zen4", ranks_beside_petsc(&of("mpi-speed-zen4.csv"))),
+        ("mpi-speed", ranks_beside_petsc(&of("mpi-speed.csv"))),
+        ("mpi-speed-avx2", ranks_beside_petsc(&of("mpi-speed-avx2.csv"))),
+        ("mpi-volumes", ranks_counted(&of("mpi-volumes.csv"))),
+    ];
+    check_tables("docs/mpi.md", &tables);
+}
+
+#[test]
+fn the_picture_of_ranks_is_that_of_the_records() {
+    check_picture(
+        "docs/ranks.svg",
+        "docs/mpi.md",
+        &picture_of_ranks(&rank_records(&RANKS)).unwrap(),
+    );
+}
