@@ -36,7 +36,7 @@ fn figure(
     series: Vec<Series>,
 ) -> Figure {
     let TuneReport { device, columns, .. } = t;
-    let classes = if t.is_of_the_study() { "study" } else { "predictor" };
+    let classes = if t.is_of_the_study() { "study-predictor" } else { "predictor" };
     let id = format!("{classes}-{id} {device} n-{columns}");
     Figure::new(id, format!("{title}, {device}, n = {columns}"), caption, axes, series)
 }

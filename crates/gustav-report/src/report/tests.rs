@@ -182,7 +182,7 @@ fn records_that_hold_everything_leave_no_figure_out() {
     }
     let timelines: Vec<_> = ids.iter().filter(|id| id.starts_with("timeline")).collect();
     assert!(timelines.len() == 1 && timelines[0].contains("8-threads"), "{timelines:?}");
-    let rivals = report.figures().find(|f| f.id.contains("predictor-rivals")).unwrap();
+    let rivals = report.figures().find(|f| f.id.starts_with("predictor-rivals")).unwrap();
     assert!(rivals.caption.ends_with("first always takes segmented."), "{}", rivals.caption);
     assert!(report.tables().count() > 12);
     let limits = report.tables().find(|t| t.id == "limits").unwrap();
@@ -201,12 +201,12 @@ fn records_that_hold_everything_leave_no_figure_out() {
 fn the_studys_classes_are_drawn_whatever_else_was_tuned() {
     let report = Report::of(&everything(), &beside()).unwrap();
     for kind in ["classes", "errors", "confusion", "losses", "rivals", "topologies"] {
-        for family in ["study", "predictor"] {
+        for family in ["study-predictor", "predictor"] {
             let id = format!("{family}-{kind}");
             assert!(report.figures().any(|f| f.id.starts_with(&id)), "{id}");
         }
     }
-    let study = report.figures().find(|f| f.id.starts_with("study-confusion")).unwrap();
+    let study = report.figures().find(|f| f.id.starts_with("study-predictor-confusion")).unwrap();
     assert_eq!(study.x, draw::Axis::names("chosen", ["output-stationary", "dcsr"]));
 }
 

@@ -23,8 +23,8 @@ pub(super) fn gains(platforms: &[Platform]) -> Table {
                    itself, and its derived matrices apart. Over peers: mean of the time of the fastest peer over \
                    the time in the order. Of the study's kernel the paper's values (table I: 1,688 matrices, over \
                    its cuSPARSE of CUDA 10.2), of which one is of all three hybrid-1; best of the study's is its \
-                   oracle, over its orders alone. Bounded: matrices on which a greedy order compared \
-                   a bounded number of rows at a step, where records say so. docs/orders has why orders gain less here.";
+                   oracle, over its orders alone. Bounded: matrices on which a greedy order compared a bounded \
+                   number of rows at a step, where records say so. docs/orders has why orders gain less here.";
     let searches = if has_searches { ", bounded" } else { "" };
     let columns = format!(
         "platform, product, algorithm, suite, over, order, matrices, largest, mean, geomean, smallest, \

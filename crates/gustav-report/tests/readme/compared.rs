@@ -1,4 +1,4 @@
-//! The table of a place: every product beside its peers.
+//! Every product beside its peers.
 
 use std::fmt::Write;
 
@@ -66,7 +66,7 @@ fn beside_f32(own: &[&Comparison<'_>], records: &[Record], place: &Place) -> Opt
     Ratios::of_patterns(own.iter().filter_map(|c| Some((c.ours.case.pattern(), ratio(c)?))))
 }
 
-/// Each product and type of a place in a line.
+/// Each product and type in a line.
 pub fn table(place: &Place) -> String {
     let records = records(place);
     let compared = compare(&records, "auto");
