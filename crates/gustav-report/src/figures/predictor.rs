@@ -5,6 +5,9 @@ use crate::TuneReport;
 use crate::analysis::distribution;
 use crate::draw::{Axis, Figure, Mark, Series, bars, lines_and_columns, one, series};
 
+/// The network of the study: it predicts times from the 24 features.
+const REGRESSION: &str = "regression";
+
 /// Bins of the histogram of losses in an evaluation, in percent.
 const LOSSES: [&str; 7] = ["none", "up to 2", "2-4", "4-10", "10-25", "25-50", "over 50"];
 
@@ -18,13 +21,34 @@ pub(super) fn all(tunings: &[TuneReport]) -> [Vec<Figure>; 2] {
 fn of(tunings: &[&TuneReport]) -> Vec<Figure> {
     let mut figures = Vec::new();
     for tuning in tunings {
-        figures.extend([classes(tuning), errors(tuning), confusion(tuning), losses(tuning)]);
+        figures.extend([classes(tuning), errors(tuning)]);
+        for network in networks(tuning) {
+            figures.extend([confusion(tuning, network), losses(tuning, network)]);
+        }
         figures.push(rivals(tuning));
         if !tuning.topologies.is_empty() {
             figures.push(topologies(tuning));
         }
     }
     figures
+}
+
+/// A network whose choices are drawn.
+#[derive(Clone, Copy)]
+struct Network<'a> {
+    name: &'a str,
+    /// Before the name of a figure.
+    id: &'static str,
+    /// Behind its title.
+    title: &'static str,
+}
+
+/// The network that was taken, and of the study's classes the study's own.
+fn networks(t: &TuneReport) -> Vec<Network<'_>> {
+    let taken = Network { name: &t.taken, id: "", title: "" };
+    let own = Network { name: REGRESSION, id: "regression-", title: " by the study's network" };
+    let has_own = t.is_of_the_study() && t.taken != REGRESSION && t.rivals.contains_key(REGRESSION);
+    [taken].into_iter().chain(has_own.then_some(own)).collect()
 }
 
 /// A figure of one tuning.
@@ -67,10 +91,10 @@ fn errors(t: &TuneReport) -> Figure {
     figure(t, ("errors", "Errors of predicted times"), caption, [x, y], series(curves, Mark::Steps))
 }
 
-fn confusion(t: &TuneReport) -> Figure {
-    let taken = t.rivals.get(&t.taken);
-    let counts = taken.map_or(&[][..], |e| &e.confusion);
-    let losses = taken.map_or(&[][..], |e| &e.confusion_loss);
+fn confusion(t: &TuneReport, network: Network<'_>) -> Figure {
+    let found = t.rivals.get(network.name);
+    let counts = found.map_or(&[][..], |e| &e.confusion);
+    let losses = found.map_or(&[][..], |e| &e.confusion_loss);
     // Without candidates that were neither the fastest nor chosen.
     let seen = |k: &usize| {
         counts.iter().enumerate().any(|(y, row)| {
@@ -95,9 +119,9 @@ fn confusion(t: &TuneReport) -> Figure {
         "Matrices of sources that {} was not trained on, with the mean loss of time where it \
          fits; shades show the fraction of the row. {:.0} % of the choices are right, {:.0} % if the \
          most common candidate is always taken. Candidates neither the fastest nor chosen, {} of {}, are left out.",
-        t.taken,
-        100.0 * taken.map_or(0.0, |e| e.right),
-        100.0 * taken.map_or(0.0, |e| e.commonest),
+        network.name,
+        100.0 * found.map_or(0.0, |e| e.right),
+        100.0 * found.map_or(0.0, |e| e.commonest),
         counts.len() - shown.len(),
         counts.len()
     );
@@ -105,29 +129,27 @@ fn confusion(t: &TuneReport) -> Figure {
     let names = shown.iter().filter_map(|k| all.get(*k).cloned()).collect();
     let (lines, columns) = lines_and_columns(names);
     let (x, y) = (Axis::names("chosen", columns), Axis::names("fastest", lines));
-    figure(
-        t,
-        ("confusion", "Chosen and fastest candidate"),
-        caption,
-        [x, y],
-        one(Mark::Cells(cells)),
-    )
+    let id = format!("{}confusion", network.id);
+    let title = format!("Chosen and fastest candidate{}", network.title);
+    figure(t, (&id, &title), caption, [x, y], one(Mark::Cells(cells)))
 }
 
-fn losses(t: &TuneReport) -> Figure {
-    let taken = t.rivals.get(&t.taken);
-    let counts = taken.map(|e| e.losses).unwrap_or_default();
+fn losses(t: &TuneReport, network: Network<'_>) -> Figure {
+    let found = t.rivals.get(network.name);
+    let counts = found.map(|e| e.losses).unwrap_or_default();
     let all = counts.iter().sum::<usize>().max(1) as f64;
     let caption = format!(
         "What the choices of {} lose of the fastest candidate's speed; {:.1} % on average.",
-        t.taken,
-        100.0 * taken.map_or(0.0, |e| e.mean_loss)
+        network.name,
+        100.0 * found.map_or(0.0, |e| e.mean_loss)
     );
+    let id = format!("{}losses", network.id);
+    let title = format!("Loss by wrong choices{}", network.title);
     let x = Axis::names("loss (%)", LOSSES);
     let y = Axis::linear("matrices (%)");
     figure(
         t,
-        ("losses", "Loss by wrong choices"),
+        (&id, &title),
         caption,
         [x, y],
         bars(counts.iter().map(|count| 100.0 * *count as f64 / all)),

@@ -95,6 +95,7 @@ fn everything() -> Vec<Record> {
 /// The reports of a tuning with the classes of the row orders study, and of larger ones with others.
 pub(crate) fn tunings() -> Vec<TuneReport> {
     let study = tuning(&["output-stationary", "dcsr"]);
+    let study = TuneReport { taken: "tree".into(), ..study };
     let others = tuning(&["segmented", "segmented@lpt", "auto"]);
     vec![study, TuneReport { columns: 128, ..others.clone() }, others]
 }
@@ -123,7 +124,7 @@ fn tuning(candidates: &[&str]) -> TuneReport {
         matrices: (12, 3),
         tested_sources: vec!["a".into()],
         left_out: Vec::new(),
-        rivals: BTreeMap::from([("regression".into(), evaluation)]),
+        rivals: ["regression", "tree"].map(|name| (name.into(), evaluation.clone())).into(),
         errors: BTreeMap::from([("regression".into(), vec![1.0, 20.0, 5.0])]),
         classes: vec![7, 5],
         topologies: vec![("64, 32".into(), 0.1), ("16".into(), 0.2)],
@@ -206,6 +207,8 @@ fn the_studys_classes_are_drawn_whatever_else_was_tuned() {
             assert!(report.figures().any(|f| f.id.starts_with(&id)), "{id}");
         }
     }
+    let own = report.figures().find(|f| f.id.contains("regression-confusion")).unwrap();
+    assert!(own.caption.contains("that regression was not trained on"), "{}", own.caption);
     let study = report.figures().find(|f| f.id.starts_with("study-predictor-confusion")).unwrap();
     assert_eq!(study.x, draw::Axis::names("chosen", ["output-stationary", "dcsr"]));
 }
