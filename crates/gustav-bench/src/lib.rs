@@ -47,6 +47,6 @@ pub use schedule::forecast;
 pub use suite::{Engines, Products, Source, Suite};
 pub use timing::Timing;
 pub use tune::{
-    Calibrated, PassCallback, Regret, TuneArgs, Tuned, calibrate, can_train, measure_candidates,
-    train_predictor, write_bounds,
+    Calibrated, CostSample, CostSamples, PassCallback, Regret, TuneArgs, Tuned, calibrate,
+    can_train, cost_samples, measure_candidates, train_predictor, write_bounds,
 };

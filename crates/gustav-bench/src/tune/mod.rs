@@ -3,17 +3,20 @@
 
 mod bounds;
 mod calibrate;
+mod costs;
+mod timed;
 #[cfg(feature = "train")]
 mod train;
 
-use gustav_core::{Error, Operation, Result};
-use gustav_plan::predictor::{Candidate, Model, Training};
+use gustav_core::{Error, Result};
+use gustav_plan::predictor::{Model, Training};
 use gustav_report::TuneReport;
 
-use crate::{BenchArgs, Outcome, Suite, run};
+use crate::{BenchArgs, Outcome, run};
 
 pub use bounds::write_bounds;
 pub use calibrate::{Calibrated, Regret, calibrate};
+pub use costs::{CostSample, CostSamples, cost_samples};
 
 /// Arguments of tuning.
 #[derive(Clone, Debug, PartialEq)]
@@ -27,42 +30,6 @@ pub struct TuneArgs {
     pub topologies: bool,
     /// Five-fold cross-validation over the sources.
     pub folds: bool,
-}
-
-impl TuneArgs {
-    /// The suite, the candidates that it measures, and columns of B.
-    fn asked(&self) -> Result<(Suite, Vec<Candidate>, usize)> {
-        let mut suite = Suite::of_targets(&self.bench.targets)?;
-        if let Some(folder) = &self.bench.corpus {
-            suite.use_corpus(folder);
-        }
-        let names = self.bench.ours.as_ref().unwrap_or(&suite.engines.ours);
-        let candidates: Vec<Candidate> = names.iter().map(|n| n.parse()).collect::<Result<_>>()?;
-        let wrong = |found: String, expected: &str| {
-            Err(Error::Argument { name: "suite to tune with", found, expected: expected.into() })
-        };
-        if let Some(twice) =
-            (1..candidates.len()).find(|k| candidates[..*k].contains(&candidates[*k]))
-        {
-            return wrong(format!("candidate {} twice", candidates[twice]), "each once");
-        }
-        if candidates.len() < 2 {
-            return wrong(format!("{} candidates", candidates.len()), "at least 2 to choose among");
-        }
-        if suite.products.operations != [Operation::Spmm] {
-            return wrong(
-                "other products than spmm".into(),
-                "operations = [\"spmm\"], for which models choose",
-            );
-        }
-        let taken = |n: &usize| self.bench.only.admits_columns(*n);
-        let columns: Vec<usize> = suite.products.columns.iter().copied().filter(taken).collect();
-        let &[columns] = columns.as_slice() else {
-            let found = format!("{} numbers of columns", columns.len());
-            return wrong(found, "one, which --only n=K takes of several");
-        };
-        Ok((suite, candidates, columns))
-    }
 }
 
 /// The results of training.
@@ -84,7 +51,7 @@ pub type PassCallback<'a> = dyn FnMut(&str, usize, usize) + Send + 'a;
 /// As [`run`]; [`Error::Argument`] unless the suite has one number of columns, at least two
 /// candidates, each once, and only SpMM; and for a name that is not a candidate.
 pub fn measure_candidates(args: &TuneArgs) -> Result<Outcome> {
-    args.asked()?;
+    timed::asked(&args.bench)?;
     run(&args.bench)
 }
 

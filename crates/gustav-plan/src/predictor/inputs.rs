@@ -2,7 +2,7 @@
 
 use gustav_core::{Index, PatternView, Result};
 
-use super::{Candidate, cost};
+use super::{Candidate, CtaCosts, Simulation};
 use crate::Features;
 use crate::orders::WarpShape;
 
@@ -34,10 +34,8 @@ impl Inputs {
         candidates: &[Candidate],
     ) -> Result<Self> {
         let features = Features::new(a, WarpShape::default())?;
-        if !candidates.iter().all(cost::simulates) {
-            return Ok(features.into());
-        }
-        let times = candidates.iter().map(|c| cost::cycles(a, c)).collect::<Result<Vec<f64>>>()?;
+        let Some(simulation) = Simulation::new(*a, candidates)? else { return Ok(features.into()) };
+        let times = simulation.cycles(&CtaCosts::H200)?;
         let costs = times.iter().skip(1).map(|cycles| (cycles / times[0]).ln()).collect();
         Ok(Inputs { features, costs })
     }

@@ -15,7 +15,7 @@ mod training;
 mod tree;
 
 pub use candidate::Candidate;
-pub use cost::simulates;
+pub use cost::{CtaCosts, Simulation, simulates};
 pub use evaluation::Evaluation;
 pub use inputs::Inputs;
 pub use model::{Kind, Model, Prediction};

@@ -11,28 +11,20 @@ use gustav_plan::Features;
 use gustav_plan::predictor::{
     Candidate, Case, Evaluation, Inputs, Kind, Model, Table, Training, Tree,
 };
-use gustav_report::{Record, Status, read_records};
 use gustav_train::train;
 use rayon::prelude::*;
 
 use self::rivals::{First, GOALS, INPUTS, Simulation, TOPOLOGIES, suffix};
+use super::timed::Timed;
 use super::{PassCallback, TuneArgs, TuneReport, Tuned};
-use crate::listing;
 use crate::workload::Workload;
 
 /// Implements [`train_predictor`](super::train_predictor).
 pub(super) fn rivals(args: &TuneArgs, callback: &mut PassCallback<'_>) -> Result<Tuned> {
-    let (suite, candidates, columns) = args.asked()?;
-    let records = read_records(&args.bench.record)?;
-    let device = records.iter().rev().find_map(|r| r.gpu.as_ref()).map(|gpu| gpu.name.clone());
-    let (mut timed, mut left_out) = (Vec::new(), Vec::new());
-    for workload in listing::list(&suite)?.0 {
-        match times(&records, &workload.name, columns, &candidates) {
-            Some(ms) => timed.push((workload, ms)),
-            None => left_out.push(workload.name),
-        }
-    }
-    let cases = timed.into_par_iter().map(|(w, ms)| case(&w, args.bench.seed, ms, &candidates));
+    let Timed { gpu, columns, candidates, matrices, left_out } = Timed::read(&args.bench)?;
+    let device = gpu.name;
+    let timed = matrices.into_par_iter();
+    let cases = timed.map(|(w, ms)| case(&w, args.bench.seed, ms, &candidates));
     let table = Table::new(candidates.clone(), cases.collect::<Result<_>>()?)?;
     let all = table.inputs();
     let seen: Vec<usize> = match all {
@@ -49,7 +41,6 @@ pub(super) fn rivals(args: &TuneArgs, callback: &mut PassCallback<'_>) -> Result
         false => BTreeMap::new(),
     };
     let (learn, test) = table.split()?;
-    let device = device.unwrap_or_default();
     let mut rivals = BTreeMap::new();
     let mut networks = Vec::new();
     let mut errors = BTreeMap::new();
@@ -150,29 +141,6 @@ fn percent_errors(table: &Table, model: &Model) -> Vec<f64> {
     table.cases().iter().flat_map(of).collect()
 }
 
-/// The latest times of all candidates on a matrix, measured in the same rounds.
-fn times(
-    records: &[Record],
-    matrix: &str,
-    columns: usize,
-    candidates: &[Candidate],
-) -> Option<Vec<f64>> {
-    let of_case = |r: &&Record| r.case.matrix == matrix && r.case.columns == columns;
-    let mut groups: Vec<u64> = records.iter().filter(of_case).map(|r| r.group).collect();
-    groups.sort_unstable();
-    groups.dedup();
-    let of_group = |group: u64| {
-        let time = |candidate: &Candidate| {
-            let name = candidate.to_string();
-            let own = |r: &&Record| r.group == group && r.algorithm == name;
-            let right = records.iter().filter(of_case).filter(own).find(|r| r.status == Status::Ok);
-            right.and_then(|r| r.execute_ms)
-        };
-        candidates.iter().map(time).collect::<Option<Vec<f64>>>()
-    };
-    groups.into_iter().rev().find_map(of_group)
-}
-
 fn case(workload: &Workload, seed: u64, ms: Vec<f64>, candidates: &[Candidate]) -> Result<Case> {
     let matrix = workload.load(seed)?;
     let inputs = Inputs::with_costs(&matrix.pattern().view(), candidates)?;
@@ -182,10 +150,11 @@ fn case(workload: &Workload, seed: u64, ms: Vec<f64>, candidates: &[Candidate]) 
 #[cfg(test)]
 mod tests {
     use gustav_core::{DType, Operation};
+    use gustav_report::Record;
 
     use super::*;
     use crate::workload::Origin;
-    use crate::{BenchArgs, Suite, train_predictor};
+    use crate::{BenchArgs, Suite, listing, train_predictor};
 
     #[test]
     fn a_predictor_is_trained_on_records() {

@@ -3,18 +3,13 @@
 use gustav_core::Result;
 use gustav_core::buffer::try_vec;
 
+use super::CtaCosts;
+
 /// Words of 4 bytes in a sector, the unit of a load, and sectors of a line.
 pub(super) const SECTOR: usize = 8;
 const SECTORS: usize = 4;
 /// Sectors that are loaded from memory together.
 const FETCHED: usize = 2;
-
-// Cycles of a load whose sector is in L1, in L2, in neither; lines that L1 holds. Fitted with those
-// of `strip` to matrices of the training sources in `bench/records/gpu-tune-n64.jsonl.zst`.
-pub(super) const L1: f64 = 35.0;
-const L2: f64 = 440.0;
-const MEMORY: f64 = 930.0;
-const LINES: usize = 996;
 
 // Marks no line, and a sector that is not cached.
 const NONE: u32 = u32::MAX;
@@ -30,6 +25,7 @@ struct Links {
 
 /// The contents of both caches, by sector number.
 pub(super) struct Caches {
+    costs: CtaCosts,
     /// When each sector arrives in L1, and in L2.
     l1: Vec<f32>,
     l2: Vec<f32>,
@@ -40,8 +36,8 @@ pub(super) struct Caches {
 }
 
 impl Caches {
-    /// Caches over sectors 0 to `sectors`.
-    pub fn new(sectors: usize) -> Result<Self> {
+    /// Caches over sectors 0 to `sectors`, with the latencies and the L1 of `costs`.
+    pub fn new(sectors: usize, costs: &CtaCosts) -> Result<Self> {
         let lines = sectors.div_ceil(SECTORS);
         let absent = || {
             let mut times = try_vec(lines * SECTORS, "simulated caches")?;
@@ -51,6 +47,7 @@ impl Caches {
         let mut links = try_vec(lines, "simulated caches")?;
         links.resize(lines, Links { held: false, newer: NONE, older: NONE });
         Ok(Caches {
+            costs: *costs,
             l1: absent()?,
             l2: absent()?,
             lines: links,
@@ -62,17 +59,18 @@ impl Caches {
 
     /// The time at which a load of `sector` issued at `now` completes.
     pub fn load(&mut self, sector: usize, now: f64) -> f64 {
+        let CtaCosts { l1_latency, l2_latency, memory_latency, .. } = self.costs;
         self.touch(sector / SECTORS);
         if self.l1[sector] != ABSENT {
-            return f64::from(self.l1[sector]).max(now + L1);
+            return f64::from(self.l1[sector]).max(now + l1_latency);
         }
         let first = sector / FETCHED * FETCHED;
         let stamp = self.l2[first];
         let at = if stamp != ABSENT {
-            f64::from(stamp).max(now) + L2
+            f64::from(stamp).max(now) + l2_latency
         } else {
-            self.l2[first] = (now + MEMORY - L2) as f32;
-            now + MEMORY
+            self.l2[first] = (now + memory_latency - l2_latency) as f32;
+            now + memory_latency
         };
         self.l1[sector] = at as f32;
         at
@@ -85,7 +83,7 @@ impl Caches {
         }
         if self.lines[line].held {
             self.unlink(line);
-        } else if self.held == LINES {
+        } else if self.held == self.costs.l1_lines {
             let oldest = self.oldest as usize;
             self.unlink(oldest);
             self.lines[oldest].held = false;
@@ -120,17 +118,19 @@ mod tests {
 
     #[test]
     fn loads_take_the_latency_of_the_nearest_cache_with_the_sector() {
-        let mut caches = Caches::new(8 * LINES).unwrap();
-        assert_eq!(caches.load(0, 0.0), MEMORY);
+        let costs = CtaCosts { l1_lines: 3, ..CtaCosts::H200 };
+        let CtaCosts { l1_latency, l2_latency, memory_latency, .. } = costs;
+        let mut caches = Caches::new(8 * SECTORS, &costs).unwrap();
+        assert_eq!(caches.load(0, 0.0), memory_latency);
         // Loaded to L2 together with the first.
-        assert_eq!(caches.load(1, 0.0), MEMORY);
-        assert_eq!(caches.load(0, 10.0), MEMORY);
-        assert_eq!(caches.load(0, 2000.0), 2000.0 + L1);
+        assert_eq!(caches.load(1, 0.0), memory_latency);
+        assert_eq!(caches.load(0, 10.0), memory_latency);
+        assert_eq!(caches.load(0, 20_000.0), 20_000.0 + l1_latency);
         // After as many other lines as L1 holds, the first is in L2 alone.
-        for line in 1..=LINES {
-            caches.load(line * SECTORS, 3000.0);
+        for line in 1..=3 {
+            caches.load(line * SECTORS, 30_000.0);
         }
-        assert_eq!(caches.load(0, 9000.0), 9000.0 + L2);
-        assert_eq!(caches.load(SECTORS * LINES, 9000.0), 9000.0 + L1);
+        assert_eq!(caches.load(0, 90_000.0), 90_000.0 + l2_latency);
+        assert_eq!(caches.load(3 * SECTORS, 90_000.0), 90_000.0 + l1_latency);
     }
 }

@@ -8,11 +8,13 @@
 //! multiprocessors.
 
 mod caches;
+mod constants;
 mod strip;
 
 use gustav_core::buffer::try_vec;
 use gustav_core::{Index, PatternView, Result};
 
+pub use self::constants::CtaCosts;
 use super::Candidate;
 use crate::orders::{NO_ROW, Search, WarpShape};
 use crate::{Algorithm, RowOrder};
@@ -28,25 +30,34 @@ pub fn simulates(candidate: &Candidate) -> bool {
     }
 }
 
-/// Estimated cycles of `candidate` for one column of B with values of four bytes; [`simulates`]
-/// must hold for it.
-///
-/// # Errors
-/// As [`Order::of`](crate::Order::of).
-pub(super) fn cycles<I: Index, O: Index>(
-    a: &PatternView<'_, I, O>,
-    candidate: &Candidate,
-) -> Result<f64> {
-    let slot_rows = match candidate.order {
-        Some(order) => SlotRows::Ordered(order.of(a, WarpShape::default(), Search::Auto)?),
-        None if candidate.algorithm == Some(Algorithm::Dcsr) => {
-            let mut filled = try_vec::<u32>(a.nrows(), "rows that hold nonzeros")?;
-            filled.extend((0..a.nrows() as u32).filter(|row| a.row_len(*row as usize) > 0));
-            SlotRows::Filled(filled)
+/// Candidates to simulate on a matrix, with their row orders.
+pub struct Simulation<'a, I: Index, O: Index> {
+    pattern: PatternView<'a, I, O>,
+    candidates: Vec<SlotRows>,
+}
+
+impl<'a, I: Index, O: Index> Simulation<'a, I, O> {
+    /// Computes the row orders of `candidates`; `None` if one of them cannot be simulated
+    /// ([`simulates`]).
+    ///
+    /// # Errors
+    /// As [`Order::of`](crate::Order::of).
+    pub fn new(pattern: PatternView<'a, I, O>, candidates: &[Candidate]) -> Result<Option<Self>> {
+        if !candidates.iter().all(simulates) {
+            return Ok(None);
         }
-        None => SlotRows::Stored(a.nrows()),
-    };
-    strip::cycles(a, &slot_rows)
+        let slot_rows = |candidate| SlotRows::new(&pattern, candidate);
+        let candidates = candidates.iter().map(slot_rows).collect::<Result<_>>()?;
+        Ok(Some(Simulation { pattern, candidates }))
+    }
+
+    /// Estimated cycles of each candidate for one column of B with values of four bytes.
+    ///
+    /// # Errors
+    /// [`gustav_core::Error::OutOfMemory`].
+    pub fn cycles(&self, costs: &CtaCosts) -> Result<Vec<f64>> {
+        self.candidates.iter().map(|rows| strip::cycles(&self.pattern, rows, costs)).collect()
+    }
 }
 
 /// The row of each slot.
@@ -60,6 +71,18 @@ enum SlotRows {
 }
 
 impl SlotRows {
+    fn new<I: Index, O: Index>(a: &PatternView<'_, I, O>, candidate: &Candidate) -> Result<Self> {
+        Ok(match candidate.order {
+            Some(order) => SlotRows::Ordered(order.of(a, WarpShape::default(), Search::Auto)?),
+            None if candidate.algorithm == Some(Algorithm::Dcsr) => {
+                let mut filled = try_vec::<u32>(a.nrows(), "rows that hold nonzeros")?;
+                filled.extend((0..a.nrows() as u32).filter(|row| a.row_len(*row as usize) > 0));
+                SlotRows::Filled(filled)
+            }
+            None => SlotRows::Stored(a.nrows()),
+        })
+    }
+
     fn slots(&self) -> usize {
         match self {
             SlotRows::Stored(rows) => *rows,

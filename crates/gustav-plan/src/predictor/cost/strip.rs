@@ -4,8 +4,8 @@ use std::ops::Range;
 
 use gustav_core::{Index, PatternView, Result};
 
-use super::SlotRows;
-use super::caches::{Caches, L1, SECTOR};
+use super::caches::{Caches, SECTOR};
+use super::{CtaCosts, SlotRows};
 
 const WARPS: usize = 32;
 const LANES: usize = 32;
@@ -13,16 +13,6 @@ const LANES: usize = 32;
 const UNROLLED: usize = 4;
 // Sectors of a cache line.
 const LINE: usize = 4;
-
-// Cycles: of the sum over the lanes and the store of a row, of the arithmetic of a step, of the
-// load unit for each line accessed, of the bookkeeping of a slot, between the starts of two warps,
-// and of the launch. Fitted, see `caches`.
-const ROW: f64 = 304.0;
-const STEP: f64 = 82.0;
-const LOAD_UNIT: f64 = 2.5;
-const SLOT: f64 = 18.0;
-const STAGGER: f64 = 2.2;
-const LAUNCH: f64 = 7950.0;
 
 /// The next action of a warp.
 #[derive(Clone, Copy)]
@@ -70,12 +60,13 @@ impl SectorStarts {
 pub(super) fn cycles<I: Index, O: Index>(
     a: &PatternView<'_, I, O>,
     slot_rows: &SlotRows,
+    costs: &CtaCosts,
 ) -> Result<f64> {
     let slots = slot_rows.slots();
     let starts = SectorStarts::new(a.ncols(), a.nnz(), a.nrows(), slots);
-    let mut caches = Caches::new(starts.end)?;
+    let mut caches = Caches::new(starts.end, costs)?;
     let start = |k: usize| Warp {
-        time: k as f64 * STAGGER,
+        time: k as f64 * costs.warp_stagger,
         phase: Phase::Slot,
         slot: k,
         left: 0..0,
@@ -100,7 +91,7 @@ pub(super) fn cycles<I: Index, O: Index>(
                     Some(_) => warp.phase = Phase::Offsets,
                     None => {
                         warp.slot += WARPS;
-                        warp.time += SLOT;
+                        warp.time += costs.slot;
                     }
                 }
             }
@@ -108,13 +99,13 @@ pub(super) fn cycles<I: Index, O: Index>(
                 let row = slot_rows.row(warp.slot).unwrap_or(0);
                 let at = slot_rows.offset(warp.slot, row);
                 let load = |at| caches.load(starts.offsets + at / SECTOR, now);
-                warp.time = [at, at + 1].map(load).into_iter().fold(now, f64::max) + SLOT;
+                warp.time = [at, at + 1].map(load).into_iter().fold(now, f64::max) + costs.slot;
                 warp.left = a.row_range(row);
                 warp.phase = Phase::Nonzeros;
             }
             Phase::Nonzeros if warp.left.is_empty() => {
                 warp.slot += WARPS;
-                warp.time += ROW;
+                warp.time += costs.row;
                 warp.phase = Phase::Slot;
             }
             Phase::Nonzeros => {
@@ -141,14 +132,14 @@ pub(super) fn cycles<I: Index, O: Index>(
                 }
                 let steps = warp.batch.div_ceil(LANES);
                 // The lines of indices and values pass through the load unit as well.
-                unit_free = unit_free.max(now) + (lines + 2 * steps) as f64 * LOAD_UNIT;
-                warp.time = answered.max(unit_free + L1) + steps as f64 * STEP;
+                unit_free = unit_free.max(now) + (lines + 2 * steps) as f64 * costs.line;
+                warp.time = answered.max(unit_free + costs.l1_latency) + steps as f64 * costs.step;
                 warp.left.start += warp.batch;
                 warp.phase = Phase::Nonzeros;
             }
         }
     }
-    Ok(end + LAUNCH)
+    Ok(end + costs.launch)
 }
 
 /// Index of the warp with the earliest time, the first of several.
