@@ -14,15 +14,14 @@ usage: paper_a_ncu.py --gustav GUSTAV [--ncu NCU] [--suite SUITE.toml] [--second
 
 import argparse
 import csv
-import io
-import json
 import re
-import subprocess
 import sys
 import tempfile
 import time
 import tomllib
 from pathlib import Path
+
+from counters import add_arguments, number, profile
 
 ROOT = Path(__file__).resolve().parent.parent
 OURS = ["row-split", "nonzero-split", "merge-path"]
@@ -68,42 +67,10 @@ def engine(kernel):
     return PEER if "cusparse" in kernel else None
 
 
-def profile(args, text, operation, folder):
-    """Rows of Nsight Compute for the kernels of one product, and the GPU."""
-    suite, record, log = folder / "suite.toml", folder / "record.jsonl", folder / "ncu.csv"
-    record.unlink(missing_ok=True)
-    suite.write_text(
-        'name = "counters"\ndescription = "One product under a profiler."\ndevice = "cuda:0"\n'
-        f'[[matrices]]\ngenerate = "{text}"\n'
-        f'[products]\noperations = ["{operation}"]\ncolumns = [64]\ndtypes = ["f32"]\n'
-        f'[engines]\nours = {json.dumps(OURS)}\npeers = ["{PEER}"]\n'
-        "[timing]\nwarmups = 1\nrounds = 1\nmin_rounds = 1\nrepeats = 1\nbudget_s = 0.0\n")
-    command = [args.ncu, "--clock-control", "none", "--csv", "--page", "raw", "--print-units",
-               "base", "--kernel-id", ":::2", "--metrics", ",".join(m for _, m, _ in METRICS),
-               "--log-file", log, args.gustav, "bench", suite, "--record", record, "--quiet"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=args.patience)
-    report = log.read_text() if log.exists() else ""
-    # Lines of Nsight Compute itself come before the table.
-    table = "\n".join(line for line in report.splitlines() if not line.startswith("=="))
-    rows = list(csv.DictReader(io.StringIO(table)))[1:]
-    if not rows:
-        sys.exit(f"{text} {operation}: {report}{done.stdout}{done.stderr}")
-    gpu = json.loads(record.read_text().splitlines()[0])["gpu"]
-    return rows, gpu
-
-
-def number(text, factor):
-    text = text.replace(",", "")
-    return f"{float(text) * factor:.6g}" if text not in ("", "n/a", "nan") else ""
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    parser.add_argument("--gustav", required=True)
-    parser.add_argument("--ncu", default="ncu")
+    add_arguments(parser)
     parser.add_argument("--suite", default=ROOT / "bench/suites/paper-a.toml")
-    parser.add_argument("--seconds", type=float, help="begin no matrix after so long")
-    parser.add_argument("--patience", type=float, default=120, help="seconds for one product")
     args = parser.parse_args()
     start = time.monotonic()
     out = csv.writer(sys.stdout, lineterminator="\n")
@@ -117,7 +84,11 @@ def main():
                 if args.seconds and time.monotonic() - start > args.seconds:
                     print(f"left out: {text} {operation}", file=sys.stderr)
                     continue
-                launched, gpu = profile(args, text, operation, Path(folder))
+                launched, gpu = profile(
+                    args, Path(folder), source={"generate": text},
+                    products={"operations": [operation], "columns": [64], "dtypes": ["f32"]},
+                    engines={"ours": OURS, "peers": [PEER]},
+                    metrics=[metric for _, metric, _ in METRICS])
                 longest = {}
                 for launch in launched:
                     name = engine(launch["Kernel Name"])

@@ -39,6 +39,7 @@ const SHIPPED: &[(&str, &str)] = &[
     ("paper-b", include_str!("../../../bench/suites/paper-b.toml")),
     ("paper-b-tiles", include_str!("../../../bench/suites/paper-b-tiles.toml")),
     ("paper-c", include_str!("../../../bench/suites/paper-c.toml")),
+    ("paper-c-orders", include_str!("../../../bench/suites/paper-c-orders.toml")),
     ("paper-c-widths", include_str!("../../../bench/suites/paper-c-widths.toml")),
     ("programs", include_str!("../../../bench/suites/programs.toml")),
     ("quick", include_str!("../../../bench/suites/quick.toml")),

@@ -1,6 +1,6 @@
 //! Gains and costs of row orders.
 
-use super::published_orders::{self, KERNEL, ORACLE, ORACLE_OVER_CUSPARSE, STORED_OVER_CUSPARSE};
+use super::published_orders::{self, ORACLE, ORACLE_OVER_CUSPARSE, STORED_OVER_CUSPARSE};
 use crate::Ratios;
 use crate::analysis::{OrderStudy, OrderedMatrix, Platform};
 use crate::table::{Row, Table, number, row};
@@ -52,7 +52,7 @@ fn with_oracle<'a>(study: &'a OrderStudy<'a>) -> Vec<(&'a str, Gains<'a>)> {
     let of_study = |matrix: &OrderedMatrix<'a>| {
         matrix.best_gain_of(|order| published_orders::of(order).is_some())
     };
-    let is_published = study.algorithm == KERNEL;
+    let is_published = published_orders::is_of_study(study.algorithm);
     let oracle = is_published.then(|| (ORACLE, best(&of_study)));
     [base].into_iter().chain(orders).chain([all]).chain(oracle).collect()
 }
@@ -74,7 +74,7 @@ fn line(study: &OrderStudy<'_>, order: &str, found: &Gains<'_>, has_searches: bo
         all.count
     ];
     let numbers = [all.best, mean(&gains), all.geomean, all.worst].map(|x| number(x, 2));
-    let is_published = *algorithm == KERNEL;
+    let is_published = published_orders::is_of_study(algorithm);
     let published = published_orders::of(order).filter(|_| is_published);
     let paper = published.map_or([[""; 3]; 2], |p| [p.gv100, p.rtx_2080_ti]);
     let over_cusparse = match order {

@@ -8,7 +8,12 @@ pub(super) struct Published {
 }
 
 /// The algorithm that the study permutes rows for.
-pub(super) const KERNEL: &str = "output-stationary";
+const KERNEL: &str = "output-stationary";
+
+/// Whether this is the study's kernel, in any configuration.
+pub(super) fn is_of_study(algorithm: &str) -> bool {
+    algorithm.split('#').next() == Some(KERNEL)
+}
 
 /// The study's oracle, which chooses among its orders and rows as stored.
 pub(super) const ORACLE: &str = "best of the study's";

@@ -11,9 +11,23 @@ use super::{check_picture, check_tables, root};
 /// A file of comma-separated values: rows by the names of their columns.
 fn rows_of_csv(name: &str) -> Vec<HashMap<String, String>> {
     let text = fs::read_to_string(root().join("bench/records").join(name)).unwrap();
-    let mut lines = text.lines().map(|line| line.split(',').map(str::to_owned));
-    let names: Vec<String> = lines.next().unwrap().collect();
+    let mut lines = text.lines().map(cells);
+    let names = lines.next().unwrap();
     lines.map(|line| names.iter().cloned().zip(line).collect()).collect()
+}
+
+/// Cells of a line; commas between quotes are part of one.
+fn cells(line: &str) -> Vec<String> {
+    let mut cells = vec![String::new()];
+    let mut is_quoted = false;
+    for c in line.chars() {
+        match c {
+            '"' => is_quoted = !is_quoted,
+            ',' if !is_quoted => cells.push(String::new()),
+            _ => cells.last_mut().expect("a cell").push(c),
+        }
+    }
+    cells
 }
 
 /// Records of products over ranks that the report shows.
@@ -108,6 +122,44 @@ fn table_1() -> String {
 #[test]
 fn table_1_of_the_paper_is_that_of_the_record() {
     check_tables("docs/algorithms/row-split.md", &[("table-1", table_1())]);
+}
+
+/// Counters of the kernels of the study of row permutations over those of cuSPARSE, as `bench/paper_c_ncu.py` recorded
+/// them.
+fn strip_counters() -> String {
+    let rows = rows_of_csv("gpu-paper-c-ncu.csv");
+    let mut out = String::new();
+    writeln!(
+        out,
+        "| | kernel | time | instructions | bytes loaded | bytes of L2 | lanes with work, of 32 | warps, of all |"
+    )
+    .unwrap();
+    writeln!(out, "|---|---|---|---|---|---|---|---|").unwrap();
+    let of = |row: &HashMap<String, String>, name: &str| row[name].parse::<f64>().unwrap();
+    for row in rows.iter().filter(|row| row["algorithm"] != "cusparse-default") {
+        let vendor = rows.iter().find(|other| {
+            other["matrix"] == row["matrix"] && other["algorithm"] == "cusparse-default"
+        });
+        let vendor = vendor.expect("cuSPARSE on every matrix");
+        let [time, instructions, loaded, l2] =
+            ["time_us", "instructions", "loaded_bytes", "l2_bytes"]
+                .map(|name| of(row, name) / of(vendor, name));
+        writeln!(
+            out,
+            "| `{}` | {} | {time:.2} | {instructions:.2} | {loaded:.2} | {l2:.2} | {:.0} | {:.0} % |",
+            row["matrix"],
+            row["algorithm"],
+            of(row, "lanes"),
+            100.0 * of(row, "occupancy"),
+        )
+        .unwrap();
+    }
+    out
+}
+
+#[test]
+fn the_table_of_counters_is_that_of_the_record() {
+    check_tables("docs/algorithms/output-stationary.md", &[("counters", strip_counters())]);
 }
 
 /// Times of features, as example `orders` of `gustav-bench` recorded them.
