@@ -150,9 +150,9 @@ __device__ __forceinline__ void add_aside(const Accum *from, const Span<TILES> &
 
 // Brings a part of a cut row, and merges what it is the last part of.
 __device__ __forceinline__ void merge(const Arguments &args, const Segment &s, u64 head, Group &group, Accum total) {
-    const u64 *cut = args.cut_rows + 3 * (u64)args.slot_rows[s.target()];
-    const u64 row = cut[0], first = cut[1], wide = width(args), slots = head * args.slots;
-    const u32 count = (u32)cut[2];
+    const schedule::CutRow cut = schedule::cut_row(args.slot_rows, s.target());
+    const u64 row = cut.row, first = cut.first, wide = width(args), slots = head * args.slots;
+    const u32 count = cut.count;
     const int first_lane = threadIdx.x % 32 / LANES * LANES;
     const u32 lanes = warp::lanes_of_group<LANES>();
     const u32 part = (u32)(s.target() - first);

@@ -89,7 +89,7 @@ __device__ __forceinline__ void attend(const Arguments &args, const Segment &s, 
     Index next = column_of(0);
     Offset next_position = PASS == COLUMNS ? position_of(0) : Offset(0);
     Weights *const weights = reinterpret_cast<Weights *>(args.weights) + (head - args.first_head) * args.nonzeros;
-    const u64 own = s.none() ? 0 : s.cut() ? args.cut_rows[3 * (u64)args.slot_rows[s.target()]] : s.target();
+    const u64 own = s.none() ? 0 : s.cut() ? schedule::cut_row(args.slot_rows, s.target()).row : s.target();
     const Accum factor = from_bits<Accum>(args.scale), negative_slope = from_bits<Accum>(args.negative_slope);
     const Value *left = args.left.address + head * args.left.head;
     const Value *right = args.right.address + head * args.right.head;

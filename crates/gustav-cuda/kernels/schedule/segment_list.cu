@@ -29,20 +29,18 @@ static_assert(WINDOW % BLOCK == 0 && BLOCK % 32 == 0, "whole rounds of whole war
 __device__ __forceinline__ void cut(const Arguments &args, u64 row, u64 first, u64 last) {
     const int lane = threadIdx.x % 32;
     const u64 count = schedule::parts(first, last, args.longest_bits);
-    u64 slot = 0, index = 0;
+    u64 slot = 0;
     if (lane == 0) {
         slot = atomicAdd(args.cursors, count);
-        index = atomicAdd(args.cursors + 1, 1);
-        u64 *to = args.cut_rows + 3 * index;
-        to[0] = row, to[1] = slot, to[2] = count;
+        const u64 index = atomicAdd(args.cursors + 1, 1);
+        args.cut_rows[index] = row;
     }
     slot = __shfl_sync(~0u, slot, 0);
-    index = __shfl_sync(~0u, index, 0);
     const u64 start = first & ~(schedule::ALIGNMENT - 1), step = (u64)1 << args.longest_bits;
     for (u64 part = lane; part < count; part += 32) {
         const u64 begin = part == 0 ? first : start + part * step;
         const u64 end = start + (part + 1) * step < last ? start + (part + 1) * step : last;
-        args.slot_rows[slot + part] = (u32)index;
+        if (!args.to_rows) schedule::put_cut_row(args.slot_rows, slot + part, {row, (u32)slot, (u32)count});
         schedule::put(args.list, slot + part, begin, end - begin, true,
                       args.to_rows ? row : slot + part);
     }

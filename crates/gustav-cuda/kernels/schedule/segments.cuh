@@ -52,6 +52,23 @@ __device__ __forceinline__ void put(u64 *list, u64 i, u64 first, u64 length, boo
     list[2 * i + 1] = (target + 1) << (LENGTH_BITS + 1) | (u64)cut << LENGTH_BITS | length;
 }
 
+// The cut row that a slot has a part of. A plan has two words for each slot, in one load.
+struct CutRow {
+    u64 row;
+    u32 first, count;  // its slots
+};
+
+__device__ __forceinline__ CutRow cut_row(const u64 *slot_rows, u64 slot) {
+    u32 word[4];
+    ptx::load_readonly(slot_rows + 2 * slot, word);
+    return {(u64)word[1] << 32 | word[0], word[2], word[3]};
+}
+
+__device__ __forceinline__ void put_cut_row(u64 *slot_rows, u64 slot, const CutRow &cut) {
+    slot_rows[2 * slot] = cut.row;
+    slot_rows[2 * slot + 1] = (u64)cut.count << 32 | cut.first;
+}
+
 template <class Position, class O>
 __device__ __forceinline__ Segment<Position> row(const O *offsets, u64 i) {
     return {(Position)__ldg(offsets + i), (Position)__ldg(offsets + i + 1), (i + 1) << (LENGTH_BITS + 1)};

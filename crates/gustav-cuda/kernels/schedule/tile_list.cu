@@ -136,8 +136,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK) tile_list(const Arguments ar
         if (count > 1 && threadIdx.x % 32 == 0) {
             slot = atomicAdd(args.cursors, count);
             index = atomicAdd(args.cursors + 1, 1);
-            u64 *to = args.cut_rows + 3 * index;
-            to[0] = row, to[1] = slot, to[2] = count;
+            args.cut_rows[index] = row;
         }
         slot = __shfl_sync(~0u, slot, 0);
         index = __shfl_sync(~0u, index, 0);
@@ -149,7 +148,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK) tile_list(const Arguments ar
             else
                 bin = atomicAdd(args.cursors + 2 + p, 1);
             const bool cut = count > 1;
-            if (cut && TARGET == SLOT) args.slot_rows[slot + number] = (u32)index;
+            if (cut && TARGET == SLOT) schedule::put_cut_row(args.slot_rows, slot + number, {row, (u32)slot, count});
             const u64 part = TARGET == SLOT ? slot + number : TARGET == CUT_ROW ? index : row;
             schedule::put(args.list, bin, from, to - from, cut, cut ? part : row);
         });

@@ -84,21 +84,21 @@ extern "C" __global__ void __launch_bounds__(BLOCK) parts(const __grid_constant_
         const State part = reduced(args, s, head);
         bool last = false;
         State state = empty();
+        State *states = reinterpret_cast<State *>(args.states) + head * args.slots;
+        schedule::CutRow cut = {};
         if (!s.none()) {
-            const u64 cut = args.slot_rows[s.target()], first = args.cut_rows[3 * cut + 1];
-            const u32 count = (u32)args.cut_rows[3 * cut + 2];
-            State *states = reinterpret_cast<State *>(args.states) + head * args.slots;
+            cut = schedule::cut_row(args.slot_rows, s.target());
             if (lane == 0) states[s.target()] = part;
-            last = arrival::is_last(args.arrivals + head * args.slots + first, count, lanes, first_lane);
-            for (u32 c = lane; last && c < count; c += LANES) {
+            last = arrival::is_last(args.arrivals + head * args.slots + cut.first, cut.count, lanes, first_lane);
+            for (u32 c = lane; last && c < cut.count; c += LANES) {
                 const auto child = tile::load_shared_by_all<Accum, 2>(
-                    reinterpret_cast<const Accum *>(states + first + c));
+                    reinterpret_cast<const Accum *>(states + cut.first + c));
                 state = merged(state, {child.at[0], child.at[1]});
             }
         }
         state = over_lanes(state);
-        if (last && lane == 0)
-            reinterpret_cast<State *>(args.cut_states)[head * args.cuts + args.slot_rows[s.target()]] = state;
+        // The first slot of a cut row has the row's state from then on.
+        if (last && lane == 0) states[cut.first] = state;
     }
 }
 
@@ -109,8 +109,10 @@ extern "C" __global__ void __launch_bounds__(BLOCK) softmax(const __grid_constan
         // Groups of a warp reduce together: a part of a cut row takes part in it with nothing.
         State state = reduced(args, s.cut() ? schedule::no_segment<Position>() : s, head);
         if (s.none()) continue;
-        if (s.cut())
-            state = reinterpret_cast<const State *>(args.cut_states)[head * args.cuts + args.slot_rows[s.target()]];
+        if (s.cut()) {
+            const u64 first = schedule::cut_row(args.slot_rows, s.target()).first;
+            state = reinterpret_cast<const State *>(args.states)[head * args.slots + first];
+        }
         const Accum base = base_of(state.largest), factor = state.total == 0 ? Accum(0) : Accum(1) / state.total;
         for (Position p = s.first + threadIdx.x % LANES; p < s.last; p += LANES) {
             const u64 at = place(args, head, p);

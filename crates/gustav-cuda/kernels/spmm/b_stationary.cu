@@ -147,9 +147,9 @@ __device__ __forceinline__ void store(const Arguments &args, const RowSegment &s
 #endif
     }
     if (TARGET != SLOT || !segment.cut()) return;
-    const u64 *cut = args.cut_rows + 3 * (u64)args.slot_rows[segment.target()];
-    const Parts parts = {cut[0], cut[1], cut[1], 1, (u32)cut[2]};
-    add_parts(operands, parts, (u32)(segment.target() - cut[1]), span, 0, panel);
+    const schedule::CutRow cut = schedule::cut_row(args.slot_rows, segment.target());
+    const Parts parts = {cut.row, cut.first, cut.first, 1, cut.count};
+    add_parts(operands, parts, (u32)(segment.target() - cut.first), span, 0, panel);
 }
 
 // Adds nonzeros u .. u + AT_ONCE of a batch of `count`; with ALL, none of them is past the end.
@@ -307,7 +307,7 @@ __device__ __forceinline__ void each_vector(const Arguments &args, Work work) {
     const u64 vectors = args.operands.columns / VECTOR;
     const u64 at = (u64)blockIdx.x * BLOCK + threadIdx.x;
     if (at < args.cut * vectors)
-        work(at / vectors, args.cut_rows[3 * (at / vectors)], at % vectors * VECTOR);
+        work(at / vectors, args.cut_rows[at / vectors], at % vectors * VECTOR);
 }
 
 // Scales the cut rows of C by beta before their parts are added.

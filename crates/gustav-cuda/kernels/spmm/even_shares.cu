@@ -16,6 +16,7 @@
 #include "ptx/dependents.cuh"
 #include "schedule/even_shares.cuh"
 #include "spmm/group.cuh"
+#include "tile/slices.cuh"
 
 constexpr int WORK_BITS = GUSTAV_WORK_BITS;
 static_assert(SUBGROUPS == 1, "one group walks one partition");
@@ -123,6 +124,7 @@ __device__ __forceinline__ void multiply(const Arguments &arguments, u64 partiti
 extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT / BLOCK)
     even_shares(const __grid_constant__ Arguments args) {
     ptx::wait_for_prerequisites();
+    tile::prefetch_slices(args.slices, args.operands.indices, args.operands.values, args.operands.nonzeros, args.operands.b);
     const u64 partition = (u64)blockIdx.x * (BLOCK / LANES) + threadIdx.x / LANES;
     if (partition >= args.partitions) return;
     const int lane = threadIdx.x % LANES;

@@ -25,6 +25,7 @@
 #include "spmm/group.cuh"
 #include "spmm/segments_at_once.cuh"
 #include "spmm/segments_per_group.cuh"
+#include "tile/slices.cuh"
 
 constexpr int STAGES = GUSTAV_STAGES;  // chunks of rows of B in the pipeline through shared memory
 constexpr bool PREFETCH_A = GUSTAV_PREFETCH_A;  // prefetch the segment's part of A
@@ -205,9 +206,9 @@ __device__ __forceinline__ void multiply(const Arguments &args, const Operands &
     for (int k = 0; k < TILES; ++k) add_subgroups(sum[k], ~0u);
     store(operands, s, sum, span, sub);
     if (!LIST || GUSTAV_REDUCE || !s.cut()) return;
-    const u64 *cut = args.cut_rows + 3 * (u64)args.slot_rows[s.target()];
-    const Parts parts = {cut[0], cut[1], cut[1], 1, (u32)cut[2]};
-    add_parts(operands, parts, (u32)(s.target() - cut[1]), span, sub, panel);
+    const schedule::CutRow cut = schedule::cut_row(args.slot_rows, s.target());
+    const Parts parts = {cut.row, cut.first, cut.first, 1, cut.count};
+    add_parts(operands, parts, (u32)(s.target() - cut.first), span, sub, panel);
 }
 
 // Panels are numbered through the products of a batch.
@@ -228,6 +229,11 @@ __device__ __forceinline__ void in_batch(const Arguments &args, u64 panel, Take 
 extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT / BLOCK)
     segmented(const __grid_constant__ Arguments args) {
     ptx::wait_for_prerequisites();
+    // Below loads of the list, which everything else waits for.
+    const auto prefetch = [&] {
+        const Operands &all = args.operands;
+        tile::prefetch_slices(args.slices, all.indices, all.values, all.nonzeros, all.b);
+    };
     if constexpr (SEVERAL) {
         // The first segments are parts of cut rows and long rows, one a group.
         if (blockIdx.x >= args.single) {
@@ -236,15 +242,16 @@ extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT / BLOCK)
             const auto at = [&](Position i) { return segment(args, i); };
             in_batch(args, args.panel + blockIdx.y, [&](const Operands &operands, u64 panel) {
                 if constexpr (AT_ONCE > 1)
-                    sum_at_once(operands, base, panel, at);
+                    sum_at_once(operands, base, panel, at, prefetch);
                 else
-                    sum_segments(operands, base, args.segments_per_group, panel, at);
+                    sum_segments(operands, base, args.segments_per_group, panel, at, prefetch);
             });
             return;
         }
     }
     __shared__ Stage stage[STAGED ? DEPTH * CHUNK * TILES * BLOCK : 1];
     const Segment s = segment(args, (u64)blockIdx.x * (BLOCK / GROUP) + threadIdx.x / GROUP);
+    prefetch();
     if (PREFETCH_A && blockIdx.y == 0) prefetch_segment(args.operands, s.first, s.last);
     const int sub = threadIdx.x % GROUP / LANES;
     const u64 lane = threadIdx.x % LANES * VECTOR;
@@ -262,7 +269,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT / BLOCK)
 // Scales the cut rows of C by beta before their parts are added. One CTA a row.
 extern "C" __global__ void __launch_bounds__(BLOCK) segmented_prepare(const Arguments args) {
     ptx::wait_for_prerequisites();
-    const u64 row = args.cut_rows[3 * (u64)blockIdx.x];
+    const u64 row = args.cut_rows[blockIdx.x];
     const Operands &operands = args.operands;
     const Accum beta = from_bits<Accum>(operands.beta);
     for (u64 j = threadIdx.x; j < operands.columns; j += BLOCK) {

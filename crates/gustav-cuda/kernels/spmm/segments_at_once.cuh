@@ -11,9 +11,9 @@
 constexpr int AT_ONCE = GUSTAV_AT_ONCE;  // segments that a subgroup sums at the same time
 
 // The AT_ONCE segments of this thread's subgroup in one panel, the first of which is segment `base`.
-// `segment(i)` is the i-th of the list, or none.
-template <class At>
-__device__ __forceinline__ void sum_at_once(const Operands &args, Position base, u32 panel, At segment) {
+// `segment(i)` is the i-th of the list, or none; `then()` is called when these are being read.
+template <class At, class Then>
+__device__ __forceinline__ void sum_at_once(const Operands &args, Position base, u32 panel, At segment, Then then) {
     constexpr Position NONE = ~Position(0);
     base += threadIdx.x / LANES;
     Position row[AT_ONCE], first[AT_ONCE], count[AT_ONCE];
@@ -24,6 +24,7 @@ __device__ __forceinline__ void sum_at_once(const Operands &args, Position base,
         first[k] = own.first;
         count[k] = own.last - own.first;
     }
+    then();
     const auto hold_from = [&](int k, Position done) {
         return hold(args, first[k] + done + threadIdx.x % LANES, first[k] + count[k]);
     };

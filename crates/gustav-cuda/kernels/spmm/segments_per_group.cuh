@@ -99,10 +99,10 @@ __device__ __forceinline__ void sum_held(const Operands &args, const Value *b, c
 }
 
 // The `count` segments of this thread's subgroup in one panel, the first of which is segment `base`.
-// `segment(i)` is the i-th of the list, or none.
-template <class At>
+// `segment(i)` is the i-th of the list, or none; `then()` is called when the first ones are being read.
+template <class At, class Then>
 __device__ __forceinline__ void sum_segments(const Operands &args, Position base, u32 count, u32 panel,
-                                             At segment) {
+                                             At segment, Then then) {
     base += threadIdx.x / LANES;
     const auto at = [&](u32 k) {
         return k < count ? segment(base + k * SUBGROUPS_OF_CTA) : schedule::no_segment<Position>();
@@ -111,6 +111,7 @@ __device__ __forceinline__ void sum_segments(const Operands &args, Position base
     const Span span(args.columns, column);
     const Value *b = own_column(args, column);
     auto now = at(0), next = at(1);
+    then();
     Held held = hold(args, now.first + threadIdx.x % LANES, now.last);
     for (u32 k = 0; k < count; ++k) {
         const auto later = at(k + 2);

@@ -22,6 +22,7 @@
 #include "ptx/dependents.cuh"
 #include "schedule/arrival.cuh"
 #include "schedule/even_shares.cuh"
+#include "tile/slices.cuh"
 
 using Value = GUSTAV_VALUE;
 using Index = GUSTAV_INDEX;
@@ -181,15 +182,21 @@ extern "C" __global__ void __launch_bounds__(THREADS, GUSTAV_RESIDENT / THREADS)
     const u64 partition = blockIdx.x;
     const u32 thread = threadIdx.x;
     const int lane = thread % WARP, warp = thread / WARP;
+    const auto prefetch = [&] {
+        tile::prefetch_slices(args.slices, args.indices, args.values, args.nonzeros, args.x);
+    };
     if constexpr (SEARCH) {
+        prefetch();
         for (int side = warp; side < 2; side += WARPS) {
             const Position word = boundary(args, partition + side, lane).word();
             if (lane == 0) found[side] = word;
         }
         __syncthreads();
     }
-    const Boundary from = Boundary::of(SEARCH ? found[0] : __ldg(args.boundaries + partition));
-    const Boundary to = Boundary::of(SEARCH ? found[1] : __ldg(args.boundaries + partition + 1));
+    const Position from_word = SEARCH ? found[0] : __ldg(args.boundaries + partition);
+    const Position to_word = SEARCH ? found[1] : __ldg(args.boundaries + partition + 1);
+    if constexpr (!SEARCH) prefetch();
+    const Boundary from = Boundary::of(from_word), to = Boundary::of(to_word);
     const Position nonzeros = args.nonzeros;
     const Position item = (Position)partition * WORK;
     const Position first = from.nonzero(item);

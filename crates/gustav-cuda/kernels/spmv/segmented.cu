@@ -13,6 +13,7 @@
 #include "common/epilogue.cuh"
 #include "ptx/dependents.cuh"
 #include "schedule/arrival.cuh"
+#include "tile/slices.cuh"
 
 using Value = GUSTAV_VALUE;
 using Index = GUSTAV_INDEX;
@@ -87,11 +88,17 @@ __device__ __forceinline__ void write_row(const Arguments &args, u64 row, Accum 
     finish<Ring>(total, from_bits<Accum>(args.alpha), from_bits<Accum>(args.beta), args.y + row);
 }
 
+// Below loads of the schedule, which everything else waits for.
+__device__ __forceinline__ void prefetch(const Arguments &args) {
+    tile::prefetch_slices(args.slices, args.indices, args.values, args.nonzeros, args.x);
+}
+
 __device__ __forceinline__ void sum_part(const Arguments &args) {
     const u64 i = (u64)blockIdx.x * (THREADS / WARP) + threadIdx.x / WARP;
     if (i >= *args.part_number) return;
     const int lane = threadIdx.x % WARP;
     const Part part = args.parts[i];
+    prefetch(args);
     Accum sum = strided_sum<WARP, PART_IN_FLIGHT>(args, part.first, part.first + part.length, lane);
     if (part.count > 1) {
         if (lane == 0) args.partials[i] = sum;
@@ -121,6 +128,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) segmented(const Arguments 
         first = __ldg(args.offsets + row);
         last = __ldg(args.offsets + row + 1);
     }
+    prefetch(args);
     const bool mine = row < args.rows && (!PARTS || last - first <= LIMIT);
     if (!mine) last = first;
     const int lane = threadIdx.x % LANES;

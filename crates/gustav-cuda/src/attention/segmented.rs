@@ -254,10 +254,8 @@ parameter_block! {
         /// Positions in A of the nonzeros (COLUMNS).
         positions: *const Offset,
         segments: *const u64,
-        /// Row, first slot, number of slots.
-        cut_rows: *const u64,
-        /// Index in cut_rows of each slot.
-        slot_rows: *const u32,
+        /// The cut row of each slot, two words.
+        slot_rows: *const u64,
         /// Segments.
         count: u64,
         /// The heads of this launch: from the first to before the end.
@@ -375,7 +373,7 @@ impl Prepared {
         let Config { longest, .. } = config;
         let listing = Listing { longest, first: Segments::first_of(longest), window: WINDOW };
         let segments = Segments::new(pattern, problem, listing, Target::Slot)?;
-        let slots = segments.slot_rows.len();
+        let slots = segments.slots();
         let (left, right) = pass.sums();
         let width =
             usize::from(left) * problem.columns + usize::from(right) * problem.value_columns;
@@ -431,7 +429,7 @@ impl Prepared {
     ) -> Result<()> {
         self.compile(device, o)?;
         let Some((variant, kernel)) = &self.kernel else { return Ok(()) };
-        let Segments { list, cut_rows, slot_rows, count, .. } = &self.segments;
+        let Segments { list, slot_rows, count, .. } = &self.segments;
         self.segments.used_on(stream);
         self.arrivals.used_on(stream);
         self.partials.used_on(stream);
@@ -440,7 +438,6 @@ impl Prepared {
             indices: o.indices,
             positions: o.positions,
             segments: list.address(),
-            cut_rows: cut_rows.address(),
             slot_rows: slot_rows.address(),
             count: *count as u64,
             first_head: o.first_head as u64,

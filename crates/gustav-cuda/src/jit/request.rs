@@ -180,6 +180,7 @@ const HEADERS: &[(&str, &str)] = headers![
     "papers/spmm/stationary.cuh",
     "papers/spmv/flattened.cuh",
     "tile/pack.cuh",
+    "tile/slices.cuh",
     "tile/span.cuh",
     "tile/totals.cuh",
 ];

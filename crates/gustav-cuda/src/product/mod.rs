@@ -9,6 +9,7 @@ pub(crate) mod op_a;
 pub(crate) mod operands;
 pub(crate) mod orders;
 pub(crate) mod sampled;
+pub(crate) mod slices;
 pub(crate) mod sparse_method;
 pub(crate) mod sparse_operands;
 pub(crate) mod tile;

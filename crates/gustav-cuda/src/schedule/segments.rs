@@ -45,10 +45,10 @@ pub(crate) struct Listing {
 pub(crate) struct Segments {
     /// Two words per segment, see `kernels/schedule/segments.cuh`.
     pub list: DeviceBuffer<u64>,
-    /// Row, first slot and number of slots of each cut row.
+    /// The rows that are cut.
     pub cut_rows: DeviceBuffer<u64>,
-    /// Index among the cut rows of each slot.
-    pub slot_rows: DeviceBuffer<u32>,
+    /// The cut row of each slot, two words as in `kernels/schedule/segments.cuh`.
+    pub slot_rows: DeviceBuffer<u64>,
     /// Entries of the list, including empty ones.
     pub count: usize,
     /// Entries of the head: parts of cut rows, and long whole rows.
@@ -59,10 +59,9 @@ parameter_block! {
     struct Arguments {
         offsets: *const Offset,
         list: *mut u64,
-        /// Row, first slot, number of slots.
         cut_rows: *mut u64,
-        /// Index in cut_rows of each slot.
-        slot_rows: *mut u32,
+        /// The cut row of each slot, if parts name their slot.
+        slot_rows: *mut u64,
         /// Next part, next cut row, next entry of each bin of lengths.
         cursors: *mut u64,
         /// The rows in the order of the windows; null for the stored one.
@@ -114,6 +113,18 @@ impl Segments {
             && (FIRST_CUT_BITS..FIRST_CUT_BITS + CUTS as u32).contains(&longest.ilog2())
     }
 
+    /// Checks that words of cut rows can name all slots.
+    pub(super) fn check_slots(slots: usize) -> Result<()> {
+        match u32::try_from(slots) {
+            Ok(_) => Ok(()),
+            Err(_) => Err(Error::Overflow {
+                what: "parts of cut rows",
+                need: slots as u128,
+                index_type: IndexType::U32,
+            }),
+        }
+    }
+
     /// Checks that segments can name all rows.
     pub(super) fn check_rows(rows: usize) -> Result<()> {
         if (rows as u64) < 1 << (63 - LENGTH_BITS) {
@@ -147,6 +158,8 @@ impl Segments {
         // Whole rows in their order are not in the head.
         let first = if window == 1 { longest } else { first.min(longest) };
         let (parts, cut) = lengths.cut(longest_bits);
+        let slots = if target == Target::Slot { parts } else { 0 };
+        Self::check_slots(slots)?;
         // Parts of cut rows, then whole rows from the longest bin to the shortest.
         let mut cursors = vec![0u64; 2 + BINS];
         let bins = RowLengths::bin(u64::from(first))..RowLengths::bin(u64::from(longest));
@@ -160,8 +173,8 @@ impl Segments {
         let count = next as usize + windows * rows_of_cta as usize;
         let mut made = Segments {
             list: DeviceBuffer::queued(device, 2 * count, "segments")?,
-            cut_rows: DeviceBuffer::queued(device, 3 * cut, "cut rows")?,
-            slot_rows: DeviceBuffer::queued(device, parts, "parts of cut rows")?,
+            cut_rows: DeviceBuffer::queued(device, cut, "cut rows")?,
+            slot_rows: DeviceBuffer::queued(device, 2 * slots, "parts of cut rows")?,
             count,
             long: next as usize,
         };
@@ -198,6 +211,11 @@ impl Segments {
             )?
         };
         Ok(made)
+    }
+
+    /// Slots for the sums of parts of cut rows.
+    pub(crate) fn slots(&self) -> usize {
+        self.slot_rows.len() / 2
     }
 
     /// Bytes on the device.
@@ -244,22 +262,29 @@ pub(super) mod tests {
         let (list, cut_rows) =
             (s.list.to_host().expect("list"), s.cut_rows.to_host().expect("cuts"));
         let slot_rows = s.slot_rows.to_host().expect("slots");
-        let slots = if slot_rows.is_empty() { &[] } else { &cut_rows[..] };
-        for (i, cut) in slots.chunks_exact(3).enumerate() {
-            assert!((cut[1]..cut[1] + cut[2]).all(|slot| slot_rows[slot as usize] == i as u32));
+        // Slots of a row follow each other, and each names all of them.
+        let mut slots_of_rows = std::collections::HashMap::new();
+        for (slot, words) in slot_rows.chunks_exact(2).enumerate() {
+            let (first, count) = (words[1] as u32 as usize, (words[1] >> 32) as usize);
+            assert!((first..first + count).contains(&slot));
+            assert_eq!(*slots_of_rows.entry(words[0]).or_insert((first, count)), (first, count));
+        }
+        if target == Target::Slot {
+            assert_eq!(slots_of_rows.len(), cut_rows.len());
+            assert_eq!(slots_of_rows.values().map(|slots| slots.1).sum::<usize>(), s.slots());
         }
         let mut owner = vec![usize::MAX; nnz];
         let mut written = vec![0; rows];
-        for cut in cut_rows.chunks_exact(3) {
-            written[cut[0] as usize] += 1;
+        for row in cut_rows.iter() {
+            written[*row as usize] += 1;
         }
         for pair in list.chunks_exact(2).filter(|pair| pair[1] != 0) {
             let named = (pair[1] >> (LENGTH_BITS + 1)) as usize - 1;
             let length = (pair[1] & ((1 << LENGTH_BITS) - 1)) as usize;
             let cut = pair[1] >> LENGTH_BITS & 1 == 1;
             let row = match target {
-                Target::Slot if cut => cut_rows[3 * slot_rows[named] as usize] as usize,
-                Target::CutRow if cut => cut_rows[3 * named] as usize,
+                Target::Slot if cut => slot_rows[2 * named] as usize,
+                Target::CutRow if cut => cut_rows[named] as usize,
                 _ => named,
             };
             assert!(length <= longest as usize);

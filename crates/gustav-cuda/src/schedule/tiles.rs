@@ -44,10 +44,9 @@ parameter_block! {
         offsets: *const Offset,
         indices: *const Index,
         list: *mut u64,
-        /// Row, first slot, number of slots.
         cut_rows: *mut u64,
-        /// Index in cut_rows of each slot.
-        slot_rows: *mut u32,
+        /// The cut row of each slot, if parts name their slot.
+        slot_rows: *mut u64,
         /// Number of segments of each row; the highest bit marks unsorted columns.
         segments: *mut u32,
         /// Next slot, next cut row, next entry of each bin.
@@ -137,10 +136,11 @@ impl Cutting {
         }
         cursors.write(&found)?;
         let slots = if self.target == Target::Slot { slots } else { 0 };
+        Segments::check_slots(slots)?;
         let segments = Segments {
             list: DeviceBuffer::queued(device, 2 * count as usize, "segments")?,
-            cut_rows: DeviceBuffer::queued(device, 3 * cut, "cut rows")?,
-            slot_rows: DeviceBuffer::queued(device, slots, "parts of cut rows")?,
+            cut_rows: DeviceBuffer::queued(device, cut, "cut rows")?,
+            slot_rows: DeviceBuffer::queued(device, 2 * slots, "parts of cut rows")?,
             count: count as usize,
             long: count as usize,
         };

@@ -87,17 +87,13 @@ impl Variant {
 parameter_block! {
     struct Arguments {
         segments: *const u64,
-        /// Row, first slot, number of slots.
-        cut_rows: *const u64,
-        /// Index in cut_rows of each slot.
-        slot_rows: *const u32,
+        /// The cut row of each slot, two words.
+        slot_rows: *const u64,
         /// Segments.
         count: u64,
         heads: u64,
         /// Parts of cut rows, which come first.
         slots: u64,
-        /// Cut rows.
-        cuts: u64,
         /// Values from a head to the next, and from a nonzero to the next.
         head: u64,
         nonzero: u64,
@@ -106,10 +102,8 @@ parameter_block! {
         /// The gradient with respect to the weights (GRADIENT).
         of_weights: *const Value,
         result: *mut Value,
-        /// Of every head and part, two values each.
+        /// Of every head and part, two values each; at last of the whole row at its first part.
         states: *mut Accum,
-        /// Of every head and cut row, two values each.
-        cut_states: *mut Accum,
         arrivals: *mut u32,
     }
 }
@@ -137,7 +131,6 @@ pub(crate) struct Prepared {
     segments: Segments,
     arrivals: Counters,
     states: DeviceBuffer<u64>,
-    cut_states: DeviceBuffer<u64>,
     position: IndexType,
     dtype: DType,
     kernels: [Option<Kernels>; 2],
@@ -152,7 +145,7 @@ impl Prepared {
         let Config { longest, .. } = config;
         let listing = Listing { longest, first: Segments::first_of(longest), window: WINDOW };
         let segments = Segments::new(pattern, problem, listing, Target::Slot)?;
-        let (slots, cuts) = (segments.slot_rows.len(), segments.cut_rows.len() / 3);
+        let slots = segments.slots();
         let words = |states: usize| {
             let values = states.saturating_mul(2).saturating_mul(problem.batch);
             values.saturating_mul(accumulator(problem.dtype).bytes()).div_ceil(8)
@@ -165,7 +158,6 @@ impl Prepared {
                 "arrivals of parts",
             )?,
             states: DeviceBuffer::queued(device, words(slots), "sums of parts of rows")?,
-            cut_states: DeviceBuffer::queued(device, words(cuts), "sums of cut rows")?,
             segments,
             position: if problem.nnz < 1 << 31 { IndexType::U32 } else { IndexType::U64 },
             dtype: problem.dtype,
@@ -175,8 +167,7 @@ impl Prepared {
 
     /// Bytes on the device.
     pub(crate) fn bytes(&self) -> usize {
-        let states = self.states.bytes() + self.cut_states.bytes();
-        self.segments.bytes() + self.arrivals.bytes() + states
+        self.segments.bytes() + self.arrivals.bytes() + self.states.bytes()
     }
 
     /// Compiles the product or its gradient, unless that has been done.
@@ -210,23 +201,19 @@ impl Prepared {
         self.segments.used_on(stream);
         self.arrivals.used_on(stream);
         self.states.used_on(stream);
-        self.cut_states.used_on(stream);
-        let Segments { list, cut_rows, slot_rows, count, .. } = &self.segments;
+        let Segments { list, slot_rows, count, .. } = &self.segments;
         let arguments = Arguments {
             segments: list.address(),
-            cut_rows: cut_rows.address(),
             slot_rows: slot_rows.address(),
             count: *count as u64,
             heads: o.heads as u64,
-            slots: slot_rows.len() as u64,
-            cuts: cut_rows.len() as u64 / 3,
+            slots: self.segments.slots() as u64,
             head: o.strides.0 as u64,
             nonzero: o.strides.1 as u64,
             values: o.values,
             of_weights: o.of_weights,
             result: o.result,
             states: self.states.address(),
-            cut_states: self.cut_states.address(),
             arrivals: self.arrivals.address(),
         };
         let Config { block, lanes, .. } = self.config;

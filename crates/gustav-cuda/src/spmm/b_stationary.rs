@@ -89,10 +89,9 @@ parameter_block! {
         partitions: *const TilePartition,
         /// The first partition of each CTA, and one past the last.
         first_partitions: *const u32,
-        /// Row, first slot, number of slots.
         cut_rows: *const u64,
-        /// Index in cut_rows of each slot.
-        slot_rows: *const u32,
+        /// The cut row of each slot, two words.
+        slot_rows: *const u64,
         /// For each cut row, if that is the target.
         sums: *mut Accum,
         /// Rows of B.
@@ -144,8 +143,8 @@ impl Prepared {
             DeviceBuffer::queued(device, firsts.len(), "partitions of tiles")?;
         first_partitions.write(&firsts)?;
         let panel = |vector| config.narrowed(problem.dtype, vector, problem.columns).panel();
-        let carry_outs = CarryOutWorkspace::new(device, problem, segments.slot_rows.len(), panel)?;
-        let cut = if target == Target::CutRow { segments.cut_rows.len() / 3 } else { 0 };
+        let carry_outs = CarryOutWorkspace::new(device, problem, segments.slots(), panel)?;
+        let cut = if target == Target::CutRow { segments.cut_rows.len() } else { 0 };
         let bytes = accumulator(problem.dtype).bytes();
         let words = cut.saturating_mul(problem.columns).saturating_mul(bytes).div_ceil(8);
         let mut sums = DeviceBuffer::queued(device, words, "sums of cut rows")?;
@@ -206,7 +205,7 @@ impl Method for Prepared {
         self.partitions.used_on(stream);
         self.first_partitions.used_on(stream);
         self.sums.used_on(stream);
-        let cut = self.segments.cut_rows.len() as u64 / 3;
+        let cut = self.segments.cut_rows.len() as u64;
         let ctas = self.first_partitions.len() as u64 - 1;
         let panels = (o.columns as u64).div_ceil(config.panel());
         let shared = config.shared_bytes(o.dtype, self.rows);

@@ -15,6 +15,7 @@ use crate::jit::Request;
 use crate::launch::Kernel;
 use crate::product::method::Method;
 use crate::product::operands::Operands;
+use crate::product::slices::Slices;
 use crate::product::tile::widest_for;
 use crate::schedule::pattern::Pattern;
 
@@ -58,6 +59,7 @@ parameter_block! {
         operands: group::Operands,
         rows: u64,
         partitions: u64,
+        slices: Slices,
     }
 }
 
@@ -116,10 +118,16 @@ impl Method for Prepared {
         let config = variant.config;
         self.carry_outs.used_on(stream);
         let (rows, partitions) = (o.rows as u64, self.partitions);
-        let arguments = Arguments { operands: self.carry_outs.arguments(o), rows, partitions };
         let groups = u64::from(config.block / config.lanes);
         let panels = (o.columns as u64).div_ceil(config.panel());
-        let grid = (partitions.div_ceil(groups), panels);
+        let ctas = partitions.div_ceil(groups);
+        let arguments = Arguments {
+            operands: self.carry_outs.arguments(o),
+            rows,
+            partitions,
+            slices: Slices::new(o, device, ctas),
+        };
+        let grid = (ctas, panels);
         // SAFETY: there are two slots for each partition, and the operands are the caller's
         // promise.
         unsafe {

@@ -78,16 +78,10 @@ fn position(nnz: usize, rows: usize) -> IndexType {
 parameter_block! {
     /// `Operands` of the header.
     pub(super) struct Operands {
-        offsets: *const Offset,
         indices: *const Index,
         values: *const Value,
         b: *const Value,
         c: *mut Out,
-        partials: *mut Accum,
-        /// Counters of stored parts, LEVELS for each slot and panel; zero between launches.
-        arrivals: *mut u32,
-        /// Number of slots of `partials`.
-        slots: u64,
         nonzeros: u64,
         columns: u64,
         ldb: u64,
@@ -95,6 +89,12 @@ parameter_block! {
         alpha: u64,
         beta: u64,
         bias: *const Accum,
+        offsets: *const Offset,
+        partials: *mut Accum,
+        /// Counters of stored parts, LEVELS for each slot and panel; zero between launches.
+        arrivals: *mut u32,
+        /// Number of slots of `partials`.
+        slots: u64,
         /// For max and min with winners: the position of the winner of each partial.
         positions: *mut Position,
         /// The position in A of the winner of each element of C, or of B if winners filter;

@@ -16,6 +16,7 @@ use crate::jit::Request;
 use crate::launch::Kernel;
 use crate::product::method::Method;
 use crate::product::operands::Operands;
+use crate::product::slices::Slices;
 use crate::product::tile::widest_for;
 use crate::schedule::pattern::Pattern;
 use crate::schedule::{Listing, Segments, Target, row_order};
@@ -82,15 +83,8 @@ struct Kernels {
 
 parameter_block! {
     struct Arguments {
-        operands: group::Operands,
         /// Null if there is no list.
         segments: *const u64,
-        /// Rows, when ORDERED.
-        order: *const u32,
-        /// Row, first slot, number of slots.
-        cut_rows: *const u64,
-        /// Index in cut_rows of each slot.
-        slot_rows: *const u32,
         /// Number of segments, or of rows if there is no list.
         count: u64,
         /// Segments that a subgroup processes by itself.
@@ -99,6 +93,13 @@ parameter_block! {
         single: u32,
         /// First panel of this launch, numbered over all products of a batch.
         panel: u64,
+        slices: Slices,
+        operands: group::Operands,
+        /// Rows, when ORDERED.
+        order: *const u32,
+        cut_rows: *const u64,
+        /// The cut row of each slot, two words.
+        slot_rows: *const u64,
         /// Panels of one product.
         panels: u64,
         /// Products of the batch.
@@ -160,7 +161,7 @@ impl Prepared {
         segments: Option<Segments>,
     ) -> Result<Self> {
         let slots = match (&segments, config.reduction) {
-            (Some(segments), Reduction::FixUp) => segments.slot_rows.len(),
+            (Some(segments), Reduction::FixUp) => segments.slots(),
             _ => 0,
         };
         // Less aligned operands need narrower vectors, and so perhaps more panels.
@@ -221,7 +222,7 @@ impl Method for Prepared {
         let (list, cut_rows, slot_rows, cut, count, long) = match &self.segments {
             Some(s) => {
                 s.used_on(stream);
-                let cut = s.cut_rows.len() as u64 / 3;
+                let cut = s.cut_rows.len() as u64;
                 let (cuts, slots) = (s.cut_rows.address(), s.slot_rows.address());
                 (s.list.address(), cuts, slots, cut, s.count, s.long)
             }
@@ -254,6 +255,7 @@ impl Method for Prepared {
             panel: 0,
             panels: panels / o.batch.count as u64,
             batch: o.batch.count as u64,
+            slices: Slices::new(o, device, ctas),
         };
         // SAFETY: the schedule covers the
         // matrix, and the operands are the caller's promise.

@@ -11,6 +11,7 @@ use crate::launch::Kernel;
 use crate::product::catalog::no_kernel;
 use crate::product::method::Method;
 use crate::product::operands::Operands;
+use crate::product::slices::Slices;
 use crate::product::{check_config, only_spmv};
 use crate::schedule::pattern::Pattern;
 
@@ -155,6 +156,7 @@ parameter_block! {
         rows: u64,
         nonzeros: u64,
         partitions: u64,
+        slices: Slices,
         alpha: u64,
         beta: u64,
     }
@@ -235,6 +237,7 @@ impl Method for Prepared {
             rows: o.rows as u64,
             nonzeros: o.nnz as u64,
             partitions: self.partitions,
+            slices: Slices::new(o, device, self.partitions),
             alpha: o.alpha,
             beta: o.beta,
         };

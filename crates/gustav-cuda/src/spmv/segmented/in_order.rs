@@ -10,6 +10,7 @@ use crate::launch::Kernel;
 use crate::product::check_config;
 use crate::product::method::Method;
 use crate::product::operands::Operands;
+use crate::product::slices::Slices;
 use crate::schedule::pattern::Pattern;
 
 // Bytes of an entry in the list of parts.
@@ -70,6 +71,8 @@ parameter_block! {
         part_number: *mut u64,
         part_ctas: u64,
         rows: u64,
+        nonzeros: u64,
+        slices: Slices,
         alpha: u64,
         beta: u64,
     }
@@ -171,11 +174,13 @@ impl Method for Prepared {
         words.iter().map(|b| b.bytes()).sum::<usize>() + self.list.done.bytes()
     }
 
-    unsafe fn launch(&mut self, _device: &Device, stream: &Stream, o: &Operands) -> Result<()> {
+    unsafe fn launch(&mut self, device: &Device, stream: &Stream, o: &Operands) -> Result<()> {
         self.list.done.used_on(stream);
         for used in [&self.list.parts, &self.list.partials, &self.list.number] {
             used.used_on(stream);
         }
+        let InOrder { lanes, threads, .. } = self.config;
+        let ctas = self.part_ctas + (o.rows as u64).div_ceil(u64::from(threads / lanes));
         let arguments = Arguments {
             offsets: o.offsets,
             indices: o.indices,
@@ -183,24 +188,16 @@ impl Method for Prepared {
             x: o.b,
             y: o.c,
             rows: o.rows as u64,
+            nonzeros: o.nnz as u64,
+            slices: Slices::new(o, device, ctas),
             alpha: o.alpha,
             beta: o.beta,
             part_ctas: self.part_ctas,
             ..self.list.arguments()
         };
-        let InOrder { lanes, threads, .. } = self.config;
-        let row_ctas = arguments.rows.div_ceil(u64::from(threads / lanes));
         // SAFETY: the list of parts is that of the pattern,
         // and the operands are the caller's promise.
-        unsafe {
-            self.kernel.launch_dependent(
-                stream,
-                (self.part_ctas + row_ctas, 1),
-                threads,
-                0,
-                &arguments,
-            )
-        }
+        unsafe { self.kernel.launch_dependent(stream, (ctas, 1), threads, 0, &arguments) }
     }
 }
 
