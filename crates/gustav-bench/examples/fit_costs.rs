@@ -1,5 +1,5 @@
 //! `fit_costs RECORD [MATRICES]`: fits the costs of simulated candidates (docs/predictor.md) to the times of suite
-//! `tune` in a record file, on at most so many matrices of each training source, and prints them with their errors.
+//! `tune` in a record file, on some matrices of each training source, and prints them with their errors.
 
 use std::process::ExitCode;
 
@@ -10,6 +10,10 @@ use rayon::prelude::*;
 
 // Matrices of a source, where no number is given.
 const MATRICES: usize = 12;
+// Larger ones among them are left out: they would take most of the time.
+const MOST_NNZ: usize = 500_000;
+// Lines that fit into the 256 KiB of a multiprocessor.
+const MOST_LINES: usize = 2048;
 // The largest factor by which the descent changes a parameter, and the one below which it ends.
 const FIRST_FACTOR: f64 = 1.5;
 const LAST_FACTOR: f64 = 1.01;
@@ -31,28 +35,35 @@ const START: CtaCosts = CtaCosts {
 };
 
 /// A parameter of the simulation.
-struct Parameter {
-    scale: fn(&mut CtaCosts, f64),
-    /// Whether it counts cycles.
-    is_time: bool,
+enum Parameter {
+    /// Cycles.
+    Time(fn(&mut CtaCosts) -> &mut f64),
+    L1Lines,
+}
+
+impl Parameter {
+    fn scale(&self, costs: &mut CtaCosts, factor: f64) {
+        match self {
+            Parameter::Time(time) => *time(costs) *= factor,
+            Parameter::L1Lines => {
+                costs.l1_lines = (costs.l1_lines as f64 * factor).round() as usize;
+            }
+        }
+    }
 }
 
 const PARAMETERS: [Parameter; 10] = [
-    Parameter { scale: |c, f| c.l1_latency *= f, is_time: true },
-    Parameter { scale: |c, f| c.l2_latency *= f, is_time: true },
-    Parameter { scale: |c, f| c.memory_latency *= f, is_time: true },
-    Parameter { scale: |c, f| c.l1_lines = lines(c, f), is_time: false },
-    Parameter { scale: |c, f| c.row *= f, is_time: true },
-    Parameter { scale: |c, f| c.step *= f, is_time: true },
-    Parameter { scale: |c, f| c.line *= f, is_time: true },
-    Parameter { scale: |c, f| c.slot *= f, is_time: true },
-    Parameter { scale: |c, f| c.warp_stagger *= f, is_time: true },
-    Parameter { scale: |c, f| c.launch *= f, is_time: true },
+    Parameter::Time(|c| &mut c.l1_latency),
+    Parameter::Time(|c| &mut c.l2_latency),
+    Parameter::Time(|c| &mut c.memory_latency),
+    Parameter::L1Lines,
+    Parameter::Time(|c| &mut c.row),
+    Parameter::Time(|c| &mut c.step),
+    Parameter::Time(|c| &mut c.line),
+    Parameter::Time(|c| &mut c.slot),
+    Parameter::Time(|c| &mut c.warp_stagger),
+    Parameter::Time(|c| &mut c.launch),
 ];
-
-fn lines(costs: &CtaCosts, factor: f64) -> usize {
-    (costs.l1_lines as f64 * factor).round() as usize
-}
 
 /// A matrix, its simulation, and the measured times.
 struct Case<'a> {
@@ -91,31 +102,34 @@ fn fit(args: &BenchArgs, most: usize) -> Result<()> {
     let CostSamples { gpu, columns, candidates, learn, test, left_out } = cost_samples(args, most)?;
     println!("{}, {columns} columns of B; {} matrices without all times", gpu.name, left_out.len());
     let (learn, test) = (cases(&learn, &candidates)?, cases(&test, &candidates)?);
+    let errors_of = |name: &str, costs: &CtaCosts| {
+        print_errors(&format!("{name}, training sources"), &simulated(&learn, costs)?);
+        print_errors(&format!("{name}, test sources"), &simulated(&test, costs)?);
+        Ok(())
+    };
+    errors_of("start", &START)?;
+    errors_of("installed", &CtaCosts::H200)?;
     let fitted = descent(&learn)?;
     let scales = simulated(&learn, &fitted)?.into_iter().map(|s| s.scale).collect();
     // Relative times are the same under a common factor, so cycles are made those of the GPU's clock last.
     let factor = gpu.clock_mhz as f64 * 1e3 / quantile(scales, 0.5).exp();
-    let fitted = scaled(&fitted, |parameter| if parameter.is_time { factor } else { 1.0 });
+    let fitted = with_times(&fitted, |time| rounded(time * factor));
     println!("{fitted:#?}");
-    for (name, costs) in [("fitted", fitted), ("start", START), ("installed", CtaCosts::H200)] {
-        for (sources, cases) in [("training", &learn), ("test", &test)] {
-            let found = simulated(cases, &costs)?;
-            let count = found.len() as f64;
-            let errors: Vec<f64> =
-                found.iter().flat_map(|s| &s.errors).map(|error| error.abs()).collect();
-            let right = found.iter().filter(|s| s.is_right).count() as f64 / count;
-            let loss = found.iter().map(|s| s.loss).sum::<f64>() / count;
-            println!(
-                "{name}, {} matrices of {sources} sources: errors of relative times {:.4} in the mean, {:.4} median, \
-                 {:.4} at 90 %; fastest chosen {right:.3}, mean loss {loss:.4}",
-                found.len(),
-                mean_error(&found),
-                quantile(errors.clone(), 0.5),
-                quantile(errors, 0.9),
-            );
-        }
-    }
-    Ok(())
+    errors_of("fitted", &fitted)
+}
+
+fn print_errors(name: &str, found: &[Simulated]) {
+    let count = found.len() as f64;
+    let errors: Vec<f64> = found.iter().flat_map(|s| &s.errors).map(|error| error.abs()).collect();
+    let right = found.iter().filter(|s| s.is_right).count() as f64 / count;
+    let loss = found.iter().map(|s| s.loss).sum::<f64>() / count;
+    println!(
+        "{name}, {count} matrices: errors of relative times {:.4} in the mean, {:.4} median, {:.4} at 90 %; fastest \
+         chosen {right:.3}, mean loss {loss:.4}",
+        mean_error(found),
+        quantile(errors.clone(), 0.5),
+        quantile(errors, 0.9),
+    );
 }
 
 fn cases<'a>(samples: &'a [CostSample], candidates: &[Candidate]) -> Result<Vec<Case<'a>>> {
@@ -128,7 +142,7 @@ fn cases<'a>(samples: &'a [CostSample], candidates: &[Candidate]) -> Result<Vec<
         })?;
         Ok(Case { simulation, ms: &sample.ms })
     };
-    samples.par_iter().map(case).collect()
+    samples.par_iter().filter(|sample| sample.a.nnz() <= MOST_NNZ).map(case).collect()
 }
 
 fn simulated(cases: &[Case<'_>], costs: &CtaCosts) -> Result<Vec<Simulated>> {
@@ -165,19 +179,31 @@ fn quantile(mut values: Vec<f64>, at: f64) -> f64 {
     values[(at * (values.len() - 1) as f64) as usize]
 }
 
-fn scaled(costs: &CtaCosts, factor: impl Fn(&Parameter) -> f64) -> CtaCosts {
+/// `costs` with all times changed by `change`.
+fn with_times(costs: &CtaCosts, change: impl Fn(f64) -> f64) -> CtaCosts {
     let mut costs = *costs;
-    PARAMETERS.iter().for_each(|parameter| (parameter.scale)(&mut costs, factor(parameter)));
+    for parameter in &PARAMETERS {
+        if let Parameter::Time(time) = parameter {
+            let time = time(&mut costs);
+            *time = change(*time);
+        }
+    }
     costs
 }
 
-/// Coordinate descent: each parameter in turn is multiplied or divided by a factor of its own, which grows where that
-/// helps and shrinks where it does not.
+/// Three digits of a time.
+fn rounded(time: f64) -> f64 {
+    format!("{time:.2e}").parse().unwrap_or(time)
+}
+
+/// Coordinate descent: one parameter after another is multiplied or divided by a factor of its own, which grows where
+/// that helps and shrinks where it does not.
 fn descent(cases: &[Case<'_>]) -> Result<CtaCosts> {
     let error_of = |costs: &CtaCosts| {
-        let CtaCosts { l1_latency, l2_latency, memory_latency, .. } = *costs;
+        let CtaCosts { l1_latency, l2_latency, memory_latency, l1_lines, .. } = *costs;
         // No cache answers earlier than one that is nearer.
-        if l1_latency > l2_latency || l2_latency > memory_latency {
+        let in_order = l1_latency <= l2_latency && l2_latency <= memory_latency;
+        if !in_order || l1_lines > MOST_LINES {
             return Ok(f64::INFINITY);
         }
         simulated(cases, costs).map(|found| mean_error(&found))
@@ -189,7 +215,7 @@ fn descent(cases: &[Case<'_>]) -> Result<CtaCosts> {
             let mut helps = false;
             for scale in [*factor, 1.0 / *factor] {
                 let mut costs = best;
-                (parameter.scale)(&mut costs, scale);
+                parameter.scale(&mut costs, scale);
                 let error = error_of(&costs)?;
                 if error < least {
                     (best, least, helps) = (costs, error, true);
@@ -199,7 +225,7 @@ fn descent(cases: &[Case<'_>]) -> Result<CtaCosts> {
             *factor = if helps { factor.powf(1.2).min(FIRST_FACTOR) } else { factor.sqrt() };
         }
         let largest = factors.into_iter().fold(1.0, f64::max);
-        eprintln!("sweep {sweep}: error {least:.5}, factors up to {largest:.3}");
+        eprintln!("sweep {sweep}: error {least:.5}, factors up to {largest:.3}, {best:?}");
         if largest < LAST_FACTOR {
             break;
         }

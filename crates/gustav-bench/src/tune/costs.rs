@@ -44,8 +44,8 @@ pub struct CostSample {
 /// [`train_predictor`](crate::train_predictor).
 ///
 /// # Errors
-/// As [`measure_candidates`](crate::measure_candidates) before it measures; when there are too few sources, for a record
-/// file that cannot be read, and those of generators and files of matrices.
+/// As [`measure_candidates`](crate::measure_candidates) before it measures; when there are too few sources, for a
+/// record file that cannot be read, and those of generators and files of matrices.
 pub fn cost_samples(bench: &BenchArgs, most: usize) -> Result<CostSamples> {
     let Timed { gpu, columns, candidates, matrices, left_out } = Timed::read(bench)?;
     let workloads: BTreeMap<String, Workload> =

@@ -29,15 +29,15 @@ impl CtaCosts {
     /// Those of an H200, as example `fit_costs` of `gustav-bench` fits them to the training sources of
     /// `bench/records/gpu-tune-n64.jsonl.zst`.
     pub const H200: CtaCosts = CtaCosts {
-        l1_latency: 35.0,
-        l2_latency: 440.0,
-        memory_latency: 930.0,
-        l1_lines: 996,
-        row: 304.0,
-        step: 82.0,
-        line: 2.5,
-        slot: 18.0,
-        warp_stagger: 2.2,
-        launch: 7950.0,
+        l1_latency: 24.5,
+        l2_latency: 300.0,
+        memory_latency: 800.0,
+        l1_lines: 2001,
+        row: 163.0,
+        step: 413.0,
+        line: 1.87,
+        slot: 20.0,
+        warp_stagger: 4.46,
+        launch: 12_300.0,
     };
 }
