@@ -22,7 +22,8 @@ def profile(args, folder, *, source, products, engines, metrics):
 
     `source` is an entry of a suite's `matrices`, and `products` and `engines` are its tables of these names."""
     suite, record, log = folder / "suite.toml", folder / "record.jsonl", folder / "ncu.csv"
-    record.unlink(missing_ok=True)
+    for old in (record, log):
+        old.unlink(missing_ok=True)
     # A list or a text of JSON is one of TOML.
     def table(entries):
         return "".join(f"{key} = {json.dumps(value)}\n" for key, value in entries.items())
@@ -34,12 +35,15 @@ def profile(args, folder, *, source, products, engines, metrics):
     command = [args.ncu, "--clock-control", "none", "--csv", "--page", "raw", "--print-units",
                "base", "--kernel-id", ":::2", "--metrics", ",".join(metrics),
                "--log-file", log, args.gustav, "bench", suite, "--record", record, "--quiet"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=args.patience)
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=args.patience)
+    except subprocess.TimeoutExpired:
+        sys.exit(f"{source} {engines}: no end within {args.patience} seconds; --patience takes more")
     report = log.read_text() if log.exists() else ""
     # Lines of Nsight Compute itself come before the table.
     lines = "\n".join(line for line in report.splitlines() if not line.startswith("=="))
     rows = list(csv.DictReader(io.StringIO(lines)))[1:]
-    if not rows:
+    if not rows or not record.exists():
         sys.exit(f"{source} {engines}: {report}{done.stdout}{done.stderr}")
     return rows, json.loads(record.read_text().splitlines()[0])["gpu"]
 

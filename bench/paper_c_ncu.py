@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Why the kernels of the study of row permutations are slower or faster than cuSPARSE, by hardware counters: lanes with
-work, bytes that loads ask of L1 and L2, hits of both, instructions, on matrices of short and of long rows.
+work, bytes that are loaded and those of L2, hits, instructions, on matrices of short and of long rows.
 
 Of every kernel of `gustav bench` one execution is counted, so each configuration has a run of its own. See `counters.py`.
 

@@ -102,6 +102,18 @@ fn fit(args: &BenchArgs, most: usize) -> Result<()> {
     let CostSamples { gpu, columns, candidates, learn, test, left_out } = cost_samples(args, most)?;
     println!("{}, {columns} columns of B; {} matrices without all times", gpu.name, left_out.len());
     let (learn, test) = (cases(&learn, &candidates)?, cases(&test, &candidates)?);
+    if learn.is_empty() || test.is_empty() || gpu.clock_mhz == 0 {
+        return Err(Error::Argument {
+            name: "record to fit to",
+            found: format!(
+                "{} and {} matrices, a clock of {} MHz",
+                learn.len(),
+                test.len(),
+                gpu.clock_mhz
+            ),
+            expected: "times of training and of test sources, on a GPU".into(),
+        });
+    }
     let errors_of = |name: &str, costs: &CtaCosts| {
         print_errors(&format!("{name}, training sources"), &simulated(&learn, costs)?);
         print_errors(&format!("{name}, test sources"), &simulated(&test, costs)?);

@@ -59,7 +59,8 @@ impl TuneReport {
     pub(crate) fn is_of_the_study(&self) -> bool {
         let algorithm = |name: &String| name.split('@').next().unwrap_or_default().to_owned();
         let mut algorithms = self.candidates().iter().map(algorithm);
-        algorithms.all(|name| OF_THE_STUDY.contains(&name.as_str()))
+        !self.candidates().is_empty()
+            && algorithms.all(|name| OF_THE_STUDY.contains(&name.as_str()))
     }
 }
 

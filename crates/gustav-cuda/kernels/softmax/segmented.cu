@@ -97,7 +97,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK) parts(const __grid_constant_
             }
         }
         state = over_lanes(state);
-        // The first slot of a cut row has the row's state from then on.
+        // The first slot takes the row's state: all parts are stored, and are read no more.
         if (last && lane == 0) states[cut.first] = state;
     }
 }

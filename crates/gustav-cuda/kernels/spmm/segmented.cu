@@ -229,7 +229,7 @@ __device__ __forceinline__ void in_batch(const Arguments &args, u64 panel, Take 
 extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT / BLOCK)
     segmented(const __grid_constant__ Arguments args) {
     ptx::wait_for_prerequisites();
-    // Below loads of the list, which everything else waits for.
+    // Called after the loads of the list: everything else waits for those.
     const auto prefetch = [&] {
         const Operands &all = args.operands;
         tile::prefetch_slices(args.slices, all.indices, all.values, all.nonzeros, all.b);

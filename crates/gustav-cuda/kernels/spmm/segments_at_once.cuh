@@ -11,7 +11,7 @@
 constexpr int AT_ONCE = GUSTAV_AT_ONCE;  // segments that a subgroup sums at the same time
 
 // The AT_ONCE segments of this thread's subgroup in one panel, the first of which is segment `base`.
-// `segment(i)` is the i-th of the list, or none; `then()` is called when these are being read.
+// `segment(i)` is the i-th of the list, or none; `then()` is called when their loads are issued.
 template <class At, class Then>
 __device__ __forceinline__ void sum_at_once(const Operands &args, Position base, u32 panel, At segment, Then then) {
     constexpr Position NONE = ~Position(0);

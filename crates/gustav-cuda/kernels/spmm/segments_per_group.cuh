@@ -99,7 +99,7 @@ __device__ __forceinline__ void sum_held(const Operands &args, const Value *b, c
 }
 
 // The `count` segments of this thread's subgroup in one panel, the first of which is segment `base`.
-// `segment(i)` is the i-th of the list, or none; `then()` is called when the first ones are being read.
+// `segment(i)` is the i-th of the list, or none; `then()` is called when the loads of the first two are issued.
 template <class At, class Then>
 __device__ __forceinline__ void sum_segments(const Operands &args, Position base, u32 count, u32 panel,
                                              At segment, Then then) {

@@ -88,7 +88,7 @@ __device__ __forceinline__ void write_row(const Arguments &args, u64 row, Accum 
     finish<Ring>(total, from_bits<Accum>(args.alpha), from_bits<Accum>(args.beta), args.y + row);
 }
 
-// Below loads of the schedule, which everything else waits for.
+// Called after the loads of the schedule: everything else waits for those.
 __device__ __forceinline__ void prefetch(const Arguments &args) {
     tile::prefetch_slices(args.slices, args.indices, args.values, args.nonzeros, args.x);
 }

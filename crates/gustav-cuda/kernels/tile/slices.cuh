@@ -1,6 +1,6 @@
-// Arrays that all CTAs of a product read, prefetched into L2 in slices: CTA i prefetches slice i. While a CTA waits for
-// its part of a schedule, what that leads to is already read from memory, which else delays nonzeros and then rows of B
-// once more each. Which arrays, of which size: src/product/slices.rs.
+// Prefetch slices: CTA i prefetches slice i of arrays that all CTAs of a product read, while it waits for its part of the
+// schedule, so that loads of nonzeros, and then of B, find them in L2. Which arrays, of which size:
+// src/product/slices.rs.
 #pragma once
 #include "common/types.cuh"
 #include "gustav_cuda::product::slices::Slices"

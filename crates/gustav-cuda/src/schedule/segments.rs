@@ -153,6 +153,8 @@ impl Segments {
                 found: format!("{} rows", p.rows),
             });
         }
+        // The kernel has no names of cut rows.
+        assert_ne!(target, Target::CutRow, "only lists by tile name cut rows");
         let Listing { longest, first, window } = listing;
         let longest_bits = longest.ilog2();
         // Whole rows in their order are not in the head.

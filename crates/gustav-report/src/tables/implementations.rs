@@ -76,7 +76,7 @@ pub(super) fn implementations(platforms: &[Platform]) -> Table {
         format!("platform, implementations, zeros (%), threads, {}, mean", sizes.join(", "));
     let caption = "Time of the second over the time of the first by N, on this number of CPU threads: the kernel \
                    alone, with transfers and allocation, and the pipeline without and with C copied back. In brackets \
-                   the quartiles, where a time was scaled up from some of the rows. The paper's lines are tables 1 to \
+                   what quartiles of the times leave possible, where one was scaled up from some of the rows. The paper's lines are tables 1 to \
                    3 of Chen, Chen, Shih, Lee, 2025, whose times have transfers and allocation in them; it names no \
                    processors. Their means are over the line, as table 3 repeats its first column for them.";
     Table::new("implementations", "Implementations of A times A", &columns, caption, rows)

@@ -21,10 +21,12 @@ pub(super) fn gains(platforms: &[Platform]) -> Table {
     let caption = "Time of the same algorithm with rows as stored over time in another order, its own list \
                    among them; where rows as stored were not measured, over its own list. Each suite by \
                    itself, and its derived matrices apart. Over peers: mean of the time of the fastest peer over \
-                   the time in the order. Of the study's kernel the paper's values (table I: 1,688 matrices, over \
-                   its cuSPARSE of CUDA 10.2), of which one is of all three hybrid-1; best of the study's is its \
-                   oracle, over its orders alone. Bounded: matrices on which a greedy order compared a bounded \
-                   number of rows at a step, where records say so. docs/orders has why orders gain less here.";
+                   the time in the order. Of the study's kernel, in any configuration and of any width, the paper's \
+                   values beside (table I: 1,688 matrices, strips of one column, as many columns of B as A has rows; \
+                   over cuSPARSE is that of CUDA 10.2), of which one is of all three hybrid-1; best of the study's is \
+                   its oracle, over its orders alone. Bounded: matrices on which a greedy order compared a bounded \
+                   number of rows at a step, where records say so. docs/orders has why orders gain less at the \
+                   study's width.";
     let searches = if has_searches { ", bounded" } else { "" };
     let columns = format!(
         "platform, product, algorithm, suite, over, order, matrices, largest, mean, geomean, smallest, \

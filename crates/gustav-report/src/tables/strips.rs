@@ -72,7 +72,8 @@ pub(super) fn widths(platforms: &[Platform]) -> Table {
     }
     let caption = "Time of the best peer over that of the kernel, rows as stored, at the best of its \
                    configurations on each matrix: strips of 1, 2, 4 and 8 columns (#1, #2, #3) with one block \
-                   each, and the same with as many blocks as fill the chip (#4 to #7). The paper's means are over the \
+                   each, and the same with as many blocks as fill the chip (#4 to #7). Best of them is an oracle's; the \
+                   study has strips of one column. The paper's means are over the \
                    cuSPARSE of CUDA 10.2, on a GV100 and an RTX 2080 Ti. The lanes of a \
                    warp share a row, so that shorter rows leave lanes without work: the ratio follows the mean \
                    row length.";

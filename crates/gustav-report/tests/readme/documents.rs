@@ -127,7 +127,7 @@ fn table_1_of_the_paper_is_that_of_the_record() {
 /// Counters of the kernels of the study of row permutations over those of cuSPARSE, as `bench/paper_c_ncu.py` recorded
 /// them.
 fn strip_counters() -> String {
-    let rows = rows_of_csv("gpu-paper-c-ncu.csv");
+    let rows = rows_of_csv("gpu-paper-c-counters.csv");
     let mut out = String::new();
     writeln!(
         out,
