@@ -51,7 +51,7 @@ pub type PassCallback<'a> = dyn FnMut(&str, usize, usize) + Send + 'a;
 /// As [`run`]; [`Error::Argument`] unless the suite has one number of columns, at least two
 /// candidates, each once, and only SpMM; and for a name that is not a candidate.
 pub fn measure_candidates(args: &TuneArgs) -> Result<Outcome> {
-    timed::asked(&args.bench)?;
+    timed::selection(&args.bench)?;
     run(&args.bench)
 }
 

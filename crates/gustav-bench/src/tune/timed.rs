@@ -23,7 +23,7 @@ pub(super) struct Timed {
 impl Timed {
     /// Reads the record file of `bench`, which is of its suite.
     pub fn read(bench: &BenchArgs) -> Result<Self> {
-        let (suite, candidates, columns) = asked(bench)?;
+        let (suite, candidates, columns) = selection(bench)?;
         let records = read_records(&bench.record)?;
         let gpu = records.iter().rev().find_map(|r| r.gpu.clone()).unwrap_or_default();
         let (mut matrices, mut left_out) = (Vec::new(), Vec::new());
@@ -38,7 +38,7 @@ impl Timed {
 }
 
 /// The suite, the candidates that it measures, and columns of B.
-pub(super) fn asked(bench: &BenchArgs) -> Result<(Suite, Vec<Candidate>, usize)> {
+pub(super) fn selection(bench: &BenchArgs) -> Result<(Suite, Vec<Candidate>, usize)> {
     let mut suite = Suite::of_targets(&bench.targets)?;
     if let Some(folder) = &bench.corpus {
         suite.use_corpus(folder);
