@@ -3,7 +3,7 @@
 //! - `orders OUT.jsonl FILES`: features and row orders on all threads, what a sample misses of the features, and how
 //!   near the bounded searches are to the exact ones; one JSON object a line.
 //! - `orders --features-only OUT.csv FILES`: the features beside passes that do less, with 1, 2, 4, 8 and 16 threads as
-//!   far as there are cores; what `gustav report --features` reads.
+//!   far as there are cores; the columns of `bench/records/cpu-features.csv`.
 
 mod features;
 
