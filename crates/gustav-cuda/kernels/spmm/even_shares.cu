@@ -124,12 +124,13 @@ __device__ __forceinline__ void multiply(const Arguments &arguments, u64 partiti
 extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT / BLOCK)
     even_shares(const __grid_constant__ Arguments args) {
     ptx::wait_for_prerequisites();
-    tile::prefetch_slices(args.slices, args.operands.indices, args.operands.values, args.operands.nonzeros, args.operands.b);
+    const Operands &operands = args.operands;
+    // Before the search, which takes several loads one after another.
+    tile::prefetch_slices(args.slices, operands.indices, operands.values, operands.nonzeros, operands.b);
     const u64 partition = (u64)blockIdx.x * (BLOCK / LANES) + threadIdx.x / LANES;
     if (partition >= args.partitions) return;
     const int lane = threadIdx.x % LANES;
     const u32 group = warp::lanes_of_group<LANES>();
-    const Operands &operands = args.operands;
     const Position first = schedule::row_of_item<LANES, Position>(
         operands.offsets, args.rows, operands.nonzeros, (Position)partition << WORK_BITS, lane, group);
     for (u64 panel = blockIdx.y; panel * PANEL < operands.columns; panel += gridDim.y)

@@ -16,7 +16,6 @@
 #include "common/epilogue.cuh"
 #include "ptx/dependents.cuh"
 #include "schedule/row_blocks.cuh"
-#include "tile/slices.cuh"
 #include "tile/span.cuh"
 
 using Value = GUSTAV_VALUE;
@@ -175,7 +174,6 @@ extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT / BLOCK)
     __shared__ Staged stage[BLOCK / LANES][LANES + 1];
     const u64 block = (u64)blockIdx.x * (BLOCK / GROUP) + threadIdx.x / GROUP;
     const Header header = read_header(args, block);
-    tile::prefetch_slices(args.slices, args.b);
     const int sub = threadIdx.x % GROUP / LANES;
     const u64 lane = threadIdx.x % LANES * VECTOR;
     for (u64 panel = blockIdx.y; panel * PANEL < args.columns; panel += gridDim.y)

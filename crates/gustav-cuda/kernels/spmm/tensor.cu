@@ -25,7 +25,6 @@
 #include "ptx/dependents.cuh"
 #include "ptx/mma.cuh"
 #include "schedule/row_blocks.cuh"
-#include "tile/slices.cuh"
 
 using Value = GUSTAV_VALUE;
 using Index = GUSTAV_INDEX;
@@ -324,7 +323,6 @@ extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT / BLOCK)
     const int warp = threadIdx.x / 32, subgroup = warp % SUBGROUPS;
     const u64 block = (u64)blockIdx.x * (WARPS / SUBGROUPS) + warp / SUBGROUPS;
     const Block mine = read_block(args, block);
-    tile::prefetch_slices(args.blocks.slices, args.blocks.b);
     for (u64 panel = blockIdx.y; panel * PANEL < args.blocks.columns; panel += gridDim.y) {
         Sums sum;
         sum_block(args, mine, subgroup, panel * PANEL, sum);

@@ -17,14 +17,7 @@ __device__ __forceinline__ void prefetch_slice(const T *array, u64 count, u32 ow
     ptx::prefetch(array + first, (left < own ? left : own) * sizeof(T), threadIdx.x, blockDim.x);
 }
 
-// Of B. Of a grid with several panels the first prefetches.
-template <class Value>
-__device__ __forceinline__ void prefetch_slices(const Slices &slices, const Value *b) {
-    if (blockIdx.y != 0) return;
-    if (slices.of_b != 0) prefetch_slice(b, slices.b, slices.of_b);
-}
-
-// Of A and B.
+// Of A and B. Of a grid with several panels the first prefetches.
 template <class Index, class Value>
 __device__ __forceinline__ void prefetch_slices(const Slices &slices, const Index *indices, const Value *values,
                                                 u64 nonzeros, const Value *b) {
@@ -33,7 +26,7 @@ __device__ __forceinline__ void prefetch_slices(const Slices &slices, const Inde
         prefetch_slice(indices, nonzeros, slices.of_a);
         prefetch_slice(values, nonzeros, slices.of_a);
     }
-    prefetch_slices(slices, b);
+    if (slices.of_b != 0) prefetch_slice(b, slices.b, slices.of_b);
 }
 
 }  // namespace tile

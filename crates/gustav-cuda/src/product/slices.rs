@@ -31,11 +31,6 @@ impl Slices {
         }
     }
 
-    /// Of B alone.
-    pub(crate) fn of_b(o: &Operands, device: &Device, ctas: u64) -> Self {
-        Slices { of_a: 0, ..Slices::new(o, device, ctas) }
-    }
-
     fn in_l2(o: &Operands, l2: u64, ctas: u64) -> Self {
         let (nnz, value) = (o.nnz as u64, o.dtype.bytes() as u64);
         let a_bytes = nnz.saturating_mul(o.index_type.bytes() as u64 + value);

@@ -15,7 +15,6 @@ use crate::jit::{Request, source};
 use crate::launch::Kernel;
 use crate::product::method::Method;
 use crate::product::operands::Operands;
-use crate::product::slices::Slices;
 use crate::product::tile::widest_for;
 use crate::schedule::RowBlocks;
 use crate::schedule::pattern::Pattern;
@@ -117,12 +116,11 @@ parameter_block! {
         alpha: u64,
         beta: u64,
         bias: *const Accum,
-        slices: Slices,
     }
 }
 
 impl BlockOperands {
-    pub fn new(blocks: &RowBlocks, o: &Operands, device: &Device, ctas: u64) -> Self {
+    pub fn new(blocks: &RowBlocks, o: &Operands) -> Self {
         BlockOperands {
             offsets: o.offsets,
             values: o.values,
@@ -138,7 +136,6 @@ impl BlockOperands {
             alpha: o.alpha,
             beta: o.beta,
             bias: o.bias,
-            slices: Slices::of_b(o, device, ctas),
         }
     }
 }
@@ -202,10 +199,10 @@ impl Method for Prepared {
         let variant = self.variant(o);
         let config = variant.config;
         self.blocks.used_on(stream);
+        let arguments = BlockOperands::new(&self.blocks, o);
+        let blocks = arguments.rows.div_ceil(u64::from(config.rows));
         let groups = u64::from(config.block / config.group());
-        let ctas = (o.rows as u64).div_ceil(u64::from(config.rows)).div_ceil(groups);
-        let arguments = BlockOperands::new(&self.blocks, o, device, ctas);
-        let grid = (ctas, arguments.columns.div_ceil(config.panel()));
+        let grid = (blocks.div_ceil(groups), arguments.columns.div_ceil(config.panel()));
         // SAFETY: the blocks cover the matrix, and the
         // operands are the caller's promise.
         unsafe {

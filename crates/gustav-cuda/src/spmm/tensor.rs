@@ -201,12 +201,14 @@ impl Method for Prepared {
         self.compile(device, o)?;
         self.blocks.used_on(stream);
         let variant = self.variant(o);
-        let Config { panel, warps, subgroups, .. } = variant.config;
-        let count = (o.rows as u64).div_ceil(u64::from(ROWS));
-        let ctas = count.div_ceil(u64::from(warps / subgroups));
-        let blocks = BlockOperands::new(&self.blocks, o, device, ctas);
+        let blocks = BlockOperands::new(&self.blocks, o);
         let arguments = Arguments { blocks, indices: o.indices };
-        let grid = (ctas, blocks.columns.div_ceil(u64::from(panel)));
+        let Config { panel, warps, subgroups, .. } = variant.config;
+        let count = blocks.rows.div_ceil(u64::from(ROWS));
+        let grid = (
+            count.div_ceil(u64::from(warps / subgroups)),
+            blocks.columns.div_ceil(u64::from(panel)),
+        );
         // SAFETY: the blocks are those of the pattern, and the
         // operands are the caller's promise.
         unsafe { self.kernels[&variant].launch_dependent(stream, grid, warps * 32, 0, &arguments) }

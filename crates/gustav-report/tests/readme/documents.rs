@@ -74,7 +74,7 @@ fn ranks_counted(records: &RankRecords) -> String {
     writeln!(out, "| matrices | ranks | cases | 1.5D | rows of B | partial rows of C | cheapest | to rows of B | balance | of bytes |").unwrap();
     writeln!(out, "|---|---|---|---|---|---|---|---|---|---|").unwrap();
     for counted in records.counted() {
-        let relative = counted.relative[1..].iter().map(|share| format!(" {share:.3} |"));
+        let relative = counted.relative[1..].iter().map(|ratio| format!(" {ratio:.3} |"));
         writeln!(
             out,
             "| {} | {} | {} |{} {:.2} | {:.2} | {:.2} |",
