@@ -8,7 +8,7 @@
 extern "C" {
 #endif
 
-enum gustav_operation { GUSTAV_SPMM = 0, GUSTAV_SPMV = 1, GUSTAV_SPGEMM = 2 };
+enum gustav_operation { GUSTAV_SPMM = 0, GUSTAV_SPMV = 1, GUSTAV_SPGEMM = 2, GUSTAV_SDDMM = 3 };
 enum gustav_type { GUSTAV_F16 = 0, GUSTAV_F32 = 1, GUSTAV_F64 = 2 };
 enum gustav_status {
   GUSTAV_OK = 0,
@@ -25,13 +25,15 @@ struct gustav_matrix {
   const void *host_values;
 };
 
-/* C = A·B. B and C are row-major (SpMM, `columns` wide), vectors (SpMV) or CSR matrices (SpGEMM). */
+/* C = A·B. B and C are dense and `columns` wide (SpMM), vectors (SpMV) or CSR matrices (SpGEMM). SDDMM is values of
+ * X·Yᵀ at A's pattern, without A's values: `columns` is the width of X and Y, both row-major. */
 struct gustav_case {
   enum gustav_operation operation;
   enum gustav_type type;
-  int64_t columns; /* of a dense B */
+  int64_t columns; /* of a dense B, or of X and Y */
   int32_t sorted;  /* SpGEMM: whether columns of C must ascend in every row */
   struct gustav_matrix a, b;
+  int32_t b_column_major, c_column_major; /* SpMM: 0 for row-major; rows and columns follow without gaps */
 };
 
 /* A sparse C in device memory that the library owns. */
@@ -49,7 +51,8 @@ const char *gustav_peer_version(void);
 int gustav_peer_prepare(const struct gustav_case *product, void **state, const char **message);
 
 /* One product: `b` and `c` are dense in device memory, both null for SpGEMM, whose symbolic work and allocation of C
- * are part of it. It may return before the device has finished. */
+ * are part of it. For SDDMM `b` is Y, with X behind it, and `c` the values at A's nonzeros, in their order. It may
+ * return before the device has finished. */
 int gustav_peer_execute(void *state, const void *b, void *c, const char **message);
 
 /* The C of the last execution of SpGEMM. */

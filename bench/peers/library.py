@@ -11,8 +11,10 @@ import numpy as np
 
 import gpu_peers
 
-OPERATIONS = {"spmm": 0, "spmv": 1, "spgemm": 2}
+OPERATIONS = {"spmm": 0, "spmv": 1, "spgemm": 2, "sddmm": 3}
 TYPES = {"float16": 0, "float32": 1, "float64": 2}
+# Whether B and C are column-major.
+LAYOUTS = {"row-major": (False, False), "column-major": (True, True), "row-to-column-major": (False, True)}
 UNSUPPORTED = 1
 
 
@@ -32,6 +34,8 @@ class Case(ctypes.Structure):
         ("sorted", c_int32),
         ("a", Matrix),
         ("b", Matrix),
+        ("b_column_major", c_int32),
+        ("c_column_major", c_int32),
     ]
 
 
@@ -41,6 +45,8 @@ class Result(ctypes.Structure):
 
 class Library:
     """The peer that a file holds."""
+
+    layouts = tuple(LAYOUTS)
 
     def __init__(self, path):
         import cupy
@@ -68,14 +74,19 @@ class Library:
     def call_ms(self):
         return 0.0
 
-    def prepare(self, operation, a, b, pool, columns, order):
+    def prepare(self, operation, a, b, pool, columns, order, layouts="row-major"):
         if operation not in OPERATIONS:
             raise NotImplementedError(f"a library has no {operation}")
         if a.dtype.__name__ not in TYPES:
             raise NotImplementedError(f"a library has no values of type {a.dtype.__name__}")
-        product = LibrarySparse if operation == "spgemm" else LibraryDense
         with self.faults_are_final():
-            return product(self, operation, a, b, pool, columns, order)
+            if operation == "spgemm":
+                return LibrarySparse(self, operation, a, b, 0, order)
+            product = LibrarySampled if operation == "sddmm" else LibraryDense
+            return product(self, operation, a, pool, columns, *LAYOUTS[layouts])
+
+    def sampled(self, a, pool, columns):
+        return self.prepare("sddmm", a, None, pool, columns, False)
 
     def empty_caches(self):
         self.other.sum(out=self.sum)
@@ -102,11 +113,11 @@ class Library:
 class LibraryProduct:
     state = None
 
-    def __init__(self, peer, operation, a, b, columns, order):
+    def __init__(self, peer, operation, a, b, columns, order=False, layouts=(False, False)):
         self.peer, self.held, self.rows, self.dtype = peer, [], a.rows, a.dtype
         left = self.matrix(a)
         right = Matrix() if b is None else left if b is a else self.matrix(b)
-        case = Case(OPERATIONS[operation], TYPES[a.dtype.__name__], columns, order, left, right)
+        case = Case(OPERATIONS[operation], TYPES[a.dtype.__name__], columns, order, left, right, *layouts)
         state = c_void_p()
         self.chosen = peer.call(peer.lib.gustav_peer_prepare, byref(case), byref(state))
         self.state = state
@@ -148,26 +159,43 @@ class LibraryProduct:
 class LibraryDense(LibraryProduct):
     """C in memory of this process, as for users who multiply again and again."""
 
-    def __init__(self, peer, operation, a, b, pool, columns, order):
-        cupy = peer.cupy
-        self.b = cupy.asarray(pool[: a.cols * columns])
-        self.c = cupy.zeros((a.rows, columns), dtype=a.dtype)
+    def __init__(self, peer, operation, a, pool, columns, b_column_major, c_column_major):
+        b = pool[: a.cols * columns]
+        if b_column_major:
+            b = np.ascontiguousarray(b.reshape(a.cols, columns).T)
+        self.b = peer.cupy.asarray(b)
+        self.c_column_major = c_column_major
+        shape = (columns, a.rows) if c_column_major else (a.rows, columns)
+        self.c = peer.cupy.zeros(shape, dtype=a.dtype)
         self.dense = self.b.data.ptr, self.c.data.ptr
-        super().__init__(peer, operation, a, b, columns, order)
+        super().__init__(peer, operation, a, None, columns, layouts=(b_column_major, c_column_major))
 
     def poison(self):
         self.c.fill(np.nan)
 
     def result(self):
         with self.peer.faults_are_final():
-            return self.c.get()
+            c = self.c.get()
+        return np.ascontiguousarray(c.T) if self.c_column_major else c
+
+
+class LibrarySampled(LibraryDense):
+    """An SDDMM: Y and X follow one another in the pool, and C is the values at A's pattern."""
+
+    def __init__(self, peer, operation, a, pool, columns, *_):
+        self.a = a
+        self.b = peer.cupy.asarray(pool[: (a.cols + a.rows) * columns])
+        self.c = peer.cupy.zeros(len(a.indices), dtype=a.dtype)
+        self.dense = self.b.data.ptr, self.c.data.ptr
+        LibraryProduct.__init__(self, peer, operation, a, None, columns)
+
+    def result(self):
+        with self.peer.faults_are_final():
+            return self.a.offsets, self.a.indices, self.c.get()
 
 
 class LibrarySparse(LibraryProduct):
     dense = None, None
-
-    def __init__(self, peer, operation, a, b, pool, columns, order):
-        super().__init__(peer, operation, a, b, columns, order)
 
     poison = LibraryProduct.drop
 

@@ -594,6 +594,7 @@ class Session:
             "threads": self.peer.threads(),
             "affinity": sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else [],
             "call_ms": self.overhead,
+            "layouts": getattr(self.peer, "layouts", ("row-major",)),
         }
 
     def matrix(self, message):
@@ -633,7 +634,9 @@ class Session:
                 if not hasattr(self.peer, "fused"):
                     raise NotImplementedError("it has no gradients and no attention here")
                 return self.peer.fused(operation, a, pool, columns, heads, gradients)
-            return self.peer.prepare(operation, a, b, pool, columns, order)
+            layouts = message.get("layouts", "row-major")
+            others = {} if layouts == "row-major" else {"layouts": layouts}
+            return self.peer.prepare(operation, a, b, pool, columns, order, **others)
 
         copy = message.get("copy", False)
         if copy:

@@ -25,6 +25,10 @@ const char *gustav_peer_version(void) { return "plain 1.2"; }
 
 int gustav_peer_prepare(const struct gustav_case *product, void **state, const char **message) {
   if (product->type != GUSTAV_F64) { *message = "it has no kernel for this type"; return GUSTAV_UNSUPPORTED; }
+  if (product->operation == GUSTAV_SDDMM && product->columns == 9) {
+    *message = "it has no such width";
+    return GUSTAV_UNSUPPORTED;
+  }
   if (product->columns == 7) { *message = "it fell over"; return GUSTAV_FAILED; }
   struct state *s = calloc(1, sizeof *s);
   s->product = *product;
@@ -44,12 +48,25 @@ int gustav_peer_execute(void *state, const void *b, void *c, const char **messag
     s->c = (struct gustav_product){a->nnz, a->host_offsets, a->indices, values};
     return GUSTAV_OK;
   }
+  if (s->product.operation == GUSTAV_SDDMM) {
+    const double *y = b, *x = y + a->cols * n;
+    for (int64_t i = 0; i < a->rows; i++)
+      for (int64_t k = a->offsets[i]; k < a->offsets[i + 1]; k++) {
+        double sum = 0;
+        for (int64_t j = 0; j < n; j++) sum += x[i * n + j] * y[a->indices[k] * n + j];
+        ((double *)c)[k] = sum;
+      }
+    return GUSTAV_OK;
+  }
+  int b_columns = s->product.b_column_major, c_columns = s->product.c_column_major;
   for (int64_t i = 0; i < a->rows; i++)
     for (int64_t j = 0; j < n; j++) {
       double sum = 0;
-      for (int64_t k = a->offsets[i]; k < a->offsets[i + 1]; k++)
-        sum += ((const double *)a->values)[k] * ((const double *)b)[a->indices[k] * n + j];
-      ((double *)c)[i * n + j] = sum;
+      for (int64_t k = a->offsets[i]; k < a->offsets[i + 1]; k++) {
+        int64_t row = a->indices[k];
+        sum += ((const double *)a->values)[k] * ((const double *)b)[b_columns ? j * a->cols + row : row * n + j];
+      }
+      ((double *)c)[c_columns ? j * a->rows + i : i * n + j] = sum;
     }
   return GUSTAV_OK;
 }
@@ -135,16 +152,39 @@ def test_versions_name_the_library(peer):
     assert peer.versions() == {"plain": "1.2"}
 
 
-@pytest.mark.parametrize("operation, columns", [("spmm", 5), ("spmv", 1)])
-def test_a_dense_product(peer, operation, columns):
+@pytest.mark.parametrize(
+    "operation, columns, layouts",
+    [
+        ("spmm", 5, "row-major"),
+        ("spmm", 5, "column-major"),
+        ("spmm", 5, "row-to-column-major"),
+        ("spmv", 1, "row-major"),
+    ],
+)
+def test_a_dense_product(peer, operation, columns, layouts):
     a, arrays = matrix(31, 17)
     pool = np.random.default_rng(1).standard_normal(17 * columns)
-    product = peer.prepare(operation, arrays, None, pool, columns, False)
+    assert layouts in peer.layouts
+    product = peer.prepare(operation, arrays, None, pool, columns, False, layouts)
     assert product.chosen == "row by row"
     product.poison()
     assert np.isnan(product.result()).all()
     assert product.execute() == 0.5
     np.testing.assert_allclose(product.result(), a @ pool.reshape(17, columns))
+    product.release()
+
+
+def test_values_at_a_pattern(peer):
+    a, arrays = matrix(31, 17)
+    pool = np.random.default_rng(1).standard_normal((17 + 31) * 5)
+    y, x = np.split(pool.reshape(-1, 5), [17])
+    product = peer.sampled(arrays, pool, 5)
+    product.poison()
+    assert np.isnan(product.result()[2]).all()
+    product.execute()
+    _, _, values = product.result()
+    rows = np.repeat(np.arange(31), np.diff(arrays.offsets))
+    np.testing.assert_allclose(values, np.sum(x[rows] * y[arrays.indices], axis=1))
     product.release()
 
 
@@ -165,8 +205,11 @@ def test_a_product_that_it_lacks_is_no_failure(peer):
     _, arrays = matrix(5, 5, np.float32)
     with pytest.raises(NotImplementedError, match="no kernel for this type"):
         peer.prepare("spmm", arrays, None, np.ones(15, np.float32), 3, False)
-    with pytest.raises(NotImplementedError, match="no sddmm"):
-        peer.prepare("sddmm", arrays, None, np.ones(15, np.float32), 3, False)
+    with pytest.raises(NotImplementedError, match="no transpose"):
+        peer.prepare("transpose", arrays, None, np.ones(15, np.float32), 3, False)
+    _, arrays = matrix(5, 5)
+    with pytest.raises(NotImplementedError, match="no such width"):
+        peer.sampled(arrays, np.ones(90), 9)
 
 
 def test_other_types_are_not_offered(peer):

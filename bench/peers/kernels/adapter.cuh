@@ -49,10 +49,12 @@ inline void check(cudaError_t error) {
   }
 }
 
-// A `State` of the case, made ready by `build`, for `gustav_peer_prepare`.
+// A `State` of the case, made ready by `build`, for `gustav_peer_prepare` of kernels for row-major matrices.
 template <typename State, typename Build>
 int prepared(const gustav_case *product, void **out, const char **message, Build build) {
   *out = nullptr;
+  if (product->b_column_major || product->c_column_major)
+    return unsupported("its kernels take row-major matrices", message);
   try {
     std::unique_ptr<State> state(new State{*product});
     build(*state);

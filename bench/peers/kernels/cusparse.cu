@@ -21,11 +21,13 @@ using gustav::check;
 // Functions of every version, and those that some have not.
 #define FUNCTIONS(F)                                                                                              \
   F(cusparseCreate) F(cusparseGetProperty) F(cusparseGetErrorString) F(cusparseCreateCsr) F(cusparseDestroySpMat)  \
-  F(cusparseSpMatGetSize) F(cusparseCsrSetPointers) F(cusparseCreateDnVec) F(cusparseDestroyDnVec)                 \
+  F(cusparseSpMatGetSize) F(cusparseSpMatSetValues) F(cusparseCsrSetPointers)                                      \
+  F(cusparseCreateDnVec) F(cusparseDestroyDnVec)                                                                   \
   F(cusparseDnVecSetValues) F(cusparseCreateDnMat) F(cusparseDestroyDnMat) F(cusparseDnMatSetValues)               \
   F(cusparseSpMM_bufferSize) F(cusparseSpMM_preprocess) F(cusparseSpMM) F(cusparseSpMV_bufferSize) F(cusparseSpMV)  \
   F(cusparseSpGEMM_createDescr) F(cusparseSpGEMM_destroyDescr) F(cusparseSpGEMM_workEstimation)                    \
-  F(cusparseSpGEMM_compute) F(cusparseSpGEMM_copy)
+  F(cusparseSpGEMM_compute) F(cusparseSpGEMM_copy) F(cusparseSDDMM_bufferSize) F(cusparseSDDMM_preprocess)         \
+  F(cusparseSDDMM)
 #define FUNCTIONS_OF_SOME(F)                                                                          \
   F(cusparseSpMV_preprocess) F(cusparseSpGEMM_estimateMemory) F(cusparseSpMVOp_bufferSize)            \
   F(cusparseSpMVOp_createDescr) F(cusparseSpMVOp_destroyDescr) F(cusparseSpMVOp_createPlan)           \
@@ -137,9 +139,8 @@ struct Spmm : Candidate {
 
   Spmm(const char *name, cusparseSpMMAlg_t algorithm, const gustav_case &product, void *from, void *to)
       : Candidate(name, product), algorithm(algorithm) {
-    const int64_t n = product.columns;
-    check(api().cusparseCreateDnMat(&b.it, product.a.cols, n, n, from, type, CUSPARSE_ORDER_ROW));
-    check(api().cusparseCreateDnMat(&c.it, product.a.rows, n, n, to, type, CUSPARSE_ORDER_ROW));
+    describe_dense(b, product.a.cols, product.b_column_major, from);
+    describe_dense(c, product.a.rows, product.c_column_major, to);
     size_t size = 0;
     check(api().cusparseSpMM_bufferSize(handle(), PLAIN, PLAIN, one, a.it, b.it, zero, c.it, compute, algorithm,
                                         &size));
@@ -147,10 +148,49 @@ struct Spmm : Candidate {
     check(api().cusparseSpMM_preprocess(handle(), PLAIN, PLAIN, one, a.it, b.it, zero, c.it, compute, algorithm,
                                         buffer.data));
   }
+  void describe_dense(Matrix &dense, int64_t rows, bool column_major, void *values) {
+    const int64_t n = product.columns;
+    check(api().cusparseCreateDnMat(&dense.it, rows, n, column_major ? std::max<int64_t>(rows, 1) : n, values, type,
+                                    column_major ? CUSPARSE_ORDER_COL : CUSPARSE_ORDER_ROW));
+  }
   void multiply(const void *from, void *to) override {
     check(api().cusparseDnMatSetValues(b.it, const_cast<void *>(from)));
     check(api().cusparseDnMatSetValues(c.it, to));
     check(api().cusparseSpMM(handle(), PLAIN, PLAIN, one, a.it, b.it, zero, c.it, compute, algorithm, buffer.data));
+  }
+};
+
+// Y and X, which follow one another in memory, and the values at A's pattern.
+struct Sddmm : Candidate {
+  Matrix x{api().cusparseDestroyDnMat}, y{api().cusparseDestroyDnMat};
+  size_t y_bytes;
+  gustav::Array<char> buffer;
+
+  Sddmm(const char *name, const gustav_case &product, void *from, void *to) : Candidate(name, product) {
+    const int64_t n = product.columns;
+    y_bytes = product.a.cols * n * (type == CUDA_R_64F ? 8 : type == CUDA_R_32F ? 4 : 2);
+    check(api().cusparseCreateDnMat(&x.it, product.a.rows, n, n, static_cast<char *>(from) + y_bytes, type,
+                                    CUSPARSE_ORDER_ROW));
+    // Yᵀ: the rows of Y are its columns.
+    check(api().cusparseCreateDnMat(&y.it, n, product.a.cols, n, from, type, CUSPARSE_ORDER_COL));
+    point(from, to);
+    size_t size = 0;
+    check(api().cusparseSDDMM_bufferSize(handle(), PLAIN, PLAIN, one, x.it, y.it, zero, a.it, compute,
+                                         CUSPARSE_SDDMM_ALG_DEFAULT, &size));
+    buffer.allocate(size);
+    check(api().cusparseSDDMM_preprocess(handle(), PLAIN, PLAIN, one, x.it, y.it, zero, a.it, compute,
+                                         CUSPARSE_SDDMM_ALG_DEFAULT, buffer.data));
+  }
+  void point(const void *from, void *to) {
+    char *y_values = const_cast<char *>(static_cast<const char *>(from));
+    check(api().cusparseDnMatSetValues(y.it, y_values));
+    check(api().cusparseDnMatSetValues(x.it, y_values + y_bytes));
+    check(api().cusparseSpMatSetValues(a.it, to));
+  }
+  void multiply(const void *from, void *to) override {
+    point(from, to);
+    check(api().cusparseSDDMM(handle(), PLAIN, PLAIN, one, x.it, y.it, zero, a.it, compute,
+                              CUSPARSE_SDDMM_ALG_DEFAULT, buffer.data));
   }
 };
 
@@ -340,9 +380,11 @@ struct Trial {
 
   explicit Trial(const gustav_case &product) : product(product), flush(FLUSH), found(1) {
     width = product.type == GUSTAV_F64 ? 8 : product.type == GUSTAV_F32 ? 4 : 2;
-    const size_t columns = product.operation == GUSTAV_SPMM ? product.columns : product.operation == GUSTAV_SPMV;
-    inputs = product.a.cols * columns;
-    outputs = product.a.rows * columns;
+    const bool sampled = product.operation == GUSTAV_SDDMM;
+    const bool wide = sampled || product.operation == GUSTAV_SPMM;
+    const size_t columns = wide ? product.columns : product.operation == GUSTAV_SPMV;
+    inputs = (product.a.cols + (sampled ? product.a.rows : 0)) * columns;
+    outputs = sampled ? product.a.nnz : product.a.rows * columns;
     b.allocate(inputs * width);
     c.allocate(outputs * width);
     check(cudaMemset(b.data, 0, inputs * width));
@@ -446,6 +488,9 @@ int gustav_peer_prepare(const gustav_case *product, void **state, const char **m
       trial.attempt<SpmvOp>("SPMVOP_ALG_DEFAULT", CUSPARSE_SPMVOP_ALG_DEFAULT, *product, b, c);
       trial.attempt<SpmvOp>("SPMVOP_ALG1", CUSPARSE_SPMVOP_ALG1, *product, b, c);
       trial.attempt<SpmvOp>("SPMVOP_ALG2", CUSPARSE_SPMVOP_ALG2, *product, b, c);
+      break;
+    case GUSTAV_SDDMM:
+      trial.attempt<Sddmm>("SDDMM_ALG_DEFAULT", *product, b, c);
       break;
     case GUSTAV_SPGEMM:
       trial.attempt<Spgemm>("SPGEMM_DEFAULT", CUSPARSE_SPGEMM_DEFAULT, 0.f, *product);

@@ -11,7 +11,7 @@ use gustav_report::{
 use crate::listing;
 use crate::peers::is_host_peer;
 use crate::workload::Workload;
-use crate::{BenchArgs, Forecast, Suite, cuda, programs};
+use crate::{BenchArgs, Forecast, Suite, cuda, programs, study};
 
 /// The suite of `args` with the engines, device and folder that `args` sets. Of the suite's own
 /// peers, those for the device stay.
@@ -24,7 +24,11 @@ pub(crate) fn suite(args: &BenchArgs) -> Result<Suite> {
         suite.engines.ours.clone_from(ours);
         suite.matrices.iter_mut().for_each(|source| source.ours = None);
     }
-    known(&suite.engines.ours)?;
+    // A study has implementations that are no algorithms of the library.
+    let of_study = |names: &[String]| suite.study && study::has(names);
+    if !of_study(&suite.engines.ours) {
+        known(&suite.engines.ours)?;
+    }
     suite.matrices.iter().filter_map(|source| source.ours.as_ref()).try_for_each(|o| known(o))?;
     if let Some(device) = &args.device {
         suite.device = (device != "cpu").then(|| device.clone());

@@ -19,7 +19,9 @@ for line in sys.stdin:
     m = json.loads(line)
     do = m["do"]
     if do == "quit": break
-    if do == "hello": say(peer=name, versions={name: " ".join(["1", *sys.argv[3:]])}, threads=1)
+    if do == "hello":
+        others = {"layouts": ["diagonal"]} if name == "odd" else {}
+        say(peer=name, versions={name: " ".join(["1", *sys.argv[3:]])}, threads=1, **others)
     elif do == "matrix": a = floats(m["values"]); say()
     elif do == "dense": b = floats(m["values"]); say()
     elif do == "prepare" and name == "scipy": sys.exit("fell over")
@@ -106,6 +108,20 @@ fn a_shared_library_of_a_name_is_a_peer() {
     assert_eq!(of("mine").versions["mine"], "1 /some/kernel.so");
     assert_eq!(of("old").versions["old"], "1");
     assert_eq!(of("mine").chosen.as_deref(), Some("row by row"));
+}
+
+#[test]
+#[ignore = "needs python3, which stands in for a peer"]
+#[cfg(unix)]
+fn a_peer_of_unknown_layouts_is_missing() {
+    let folder = tempfile::tempdir().unwrap();
+    let args = BenchArgs {
+        programs: vec!["odd=/some/kernel.so".parse().unwrap()],
+        ..args(folder.path(), interpreter(folder.path()), &["odd"])
+    };
+    let outcome = run(&args).unwrap();
+    assert_eq!(outcome.notes.len(), 1);
+    assert!(outcome.notes[0].contains("diagonal"), "{:?}", outcome.notes);
 }
 
 #[test]

@@ -3,7 +3,6 @@
 use std::path::Path;
 
 use gustav_core::{Buffer, Csr, Error, Operation, Result, Scalar};
-use gustav_report::Layouts;
 use serde_json::{Value, json};
 
 use super::{Engine, Outcome, PeerProcess, Prepared, Task};
@@ -30,8 +29,9 @@ impl<'a, T: Scalar> PeerEngine<'a, T> {
         copy: bool,
         b_is_a: bool,
     ) -> Result<Self> {
-        if task.layouts != Layouts::RowMajor {
-            return Err(lacks(process.name(), "only row-major products are measured".into()));
+        if !process.takes(task.layouts) {
+            let reason = format!("it has no {} products", task.layouts.name());
+            return Err(lacks(process.name(), reason));
         }
         let b = match (task.operation, b_is_a) {
             (Operation::Spgemm, true) => json!("a"),
@@ -41,7 +41,7 @@ impl<'a, T: Scalar> PeerEngine<'a, T> {
         let answer = process.ask(&json!({
             "do": "prepare", "operation": task.operation.name(), "a": "a", "b": b,
             "columns": task.columns, "sorted": task.sorted, "copy": copy,
-            "heads": task.heads, "gradients": task.gradients,
+            "heads": task.heads, "gradients": task.gradients, "layouts": task.layouts.name(),
         }))?;
         // Peers without support for copies omit the key.
         let has_copy = answer.get("copy").and_then(Value::as_bool).unwrap_or(false);

@@ -7,6 +7,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::Duration;
 
 use gustav_core::{CsrView, Error, Result, Scalar};
+use gustav_report::Layouts;
 use serde_json::{Value, json};
 
 use super::{Versions, dtype_name};
@@ -60,6 +61,7 @@ pub(crate) struct PeerProcess {
     folder: PathBuf,
     errors: PathBuf,
     versions: Versions,
+    layouts: Vec<Layouts>,
 }
 
 /// What is started as a peer.
@@ -170,8 +172,9 @@ impl PeerProcess {
             }
         });
         let name = name.to_owned();
+        let (versions, layouts) = (Versions::new(), vec![Layouts::RowMajor]);
         let mut peer =
-            PeerProcess { name, child, input, answers, folder, errors, versions: Versions::new() };
+            PeerProcess { name, child, input, answers, folder, errors, versions, layouts };
         peer.receive().map_err(|e| match e {
             Error::Device { reason, .. } => absent(&peer.name, reason),
             e => e,
@@ -182,6 +185,10 @@ impl PeerProcess {
         if let Some(found) = hello.get("threads") {
             peer.versions.insert("threads".into(), found.to_string());
         }
+        if let Some(found) = hello.get("layouts") {
+            peer.layouts = serde_json::from_value(found.clone())
+                .map_err(|e| absent(&peer.name, format!("it says it has layouts {found}: {e}")))?;
+        }
         Ok(peer)
     }
 
@@ -191,6 +198,11 @@ impl PeerProcess {
 
     pub fn versions(&self) -> &Versions {
         &self.versions
+    }
+
+    /// Whether it multiplies dense matrices of these layouts.
+    pub fn takes(&self, layouts: Layouts) -> bool {
+        self.layouts.contains(&layouts)
     }
 
     /// Whether the process has ended.

@@ -18,20 +18,21 @@ const WHOLE: usize = 4096;
 // Most products per thread of such an execution.
 const HASH_PRODUCTS: u64 = 6_000_000;
 const FAIR_PRODUCTS: u64 = 60_000_000;
-// The same for dense rows times dense columns, of which 4096 take eight minutes on one thread.
-const WHOLE_DENSE: usize = 2048;
 const DENSE_PRODUCTS: usize = 500_000_000;
 // B is converted to dense first: the fewest rows with which that takes little of the time.
 const DENSE_ROWS: usize = 8;
 
-/// `dense-naive` on one thread: all rows once, or some of them in every execution.
+/// The record of [`dense_naive`], as a user names it.
+pub(super) const DENSE: &str = "dense-naive+cpu";
+
+/// `dense-naive` on one thread: all rows once, or of the largest matrices some of them in every execution.
 pub(super) fn dense_naive<T: Value>(a: &Csr<T>, blank: &Record) -> Record {
     let blank = Record { threads: 1, ..blank.clone() };
-    record(&blank, "dense-naive+cpu", |r| {
+    record(&blank, DENSE, |r| {
         let sampled = (DENSE_PRODUCTS / a.ncols().pow(2).max(1)).max(DENSE_ROWS);
         let (threads, algorithm) = (Threads::new(1, true)?, Algorithm::DenseNaive);
         r.chosen = Some(algorithm.to_string());
-        let runs = match a.nrows() <= WHOLE_DENSE {
+        let runs = match a.nrows() <= WHOLE {
             true => Runs { rows: a.nrows(), warmups: 0, timed: 1 },
             false => Runs::of_some(a.nrows(), sampled, 0),
         };

@@ -6,6 +6,8 @@
 //! memory; `dense-naive` on a thread of the CPU; and for 4, 8, 16 and 32 threads, as far as there are cores,
 //! `pipeline` and `convert-then-multiply` from dense matrices on the host, `hash-rows` and `gustavson`. Of matrices from
 //! 16,000 rows on, which the paper cuts into tiles: `tiled`, for several sizes of memory, beside the whole product.
+//! `--ours dense-naive+cpu` measures that alone: 4096 rows take minutes, and several matrices can run at a time, each
+//! on a core of its own.
 
 mod device;
 mod host;
@@ -37,6 +39,11 @@ const TILED: usize = 16_000;
 // Rows of C that are compared with the oracle.
 const ROWS: usize = 24;
 
+/// Whether `ours` asks for `dense-naive` on the CPU alone, which no algorithm of the library is named after.
+pub(crate) fn has(ours: &[String]) -> bool {
+    ours == [host::DENSE]
+}
+
 /// Measures the matrices of `suite` that `args` selects and the file lacks, on the GPU of the
 /// suite.
 ///
@@ -49,13 +56,19 @@ pub(crate) fn run(args: &BenchArgs, suite: &Suite) -> Result<Outcome> {
     let machine = crate::machine::describe();
     let threads = THREADS.into_iter().filter(|t| *t <= machine.cores);
     let threads = threads.map(|t| Threads::new(t, true)).collect::<Result<Vec<_>>>()?;
-    let study = Study { suite, gpu: &gpu, machine: &machine, threads: &threads, seed: args.seed };
+    let dense_alone = args.ours.as_deref().is_some_and(has);
+    let ours = args.ours.clone().filter(|_| !dense_alone);
+    let args = &BenchArgs { ours, ..args.clone() };
+    let (machine, threads) = (&machine, &threads[..]);
+    let study = Study { suite, gpu: &gpu, machine, threads, seed: args.seed, dense_alone };
     let (mut outcome, end) = (Outcome::default(), args.end());
     for (workload, cases) in schedule::cases(args, suite, &listing::list(suite)?.0) {
         // The last of the measurements on the GPU alone, to tell whether a matrix is done.
-        let last = [device::LAST, tiles::LAST].map(|name| [format!("gustav:{name}")]);
+        let last = if dense_alone { [host::DENSE; 2] } else { [device::LAST, tiles::LAST] };
+        let last = last.map(|name| [format!("gustav:{name}")]);
         let held = |c: &Typed| {
-            let asked = c.asked(workload, 0, args.seed, Some(&gpu.about.name));
+            let on_gpu = (!dense_alone).then_some(gpu.about.name.as_str());
+            let asked = c.asked(workload, 0, args.seed, on_gpu);
             last.iter().any(|last| file.holds(&asked, last))
         };
         let (done, left): (Vec<_>, Vec<_>) = cases.into_iter().partition(held);
@@ -89,6 +102,8 @@ struct Study<'a> {
     machine: &'a Machine,
     threads: &'a [Threads],
     seed: u64,
+    /// Whether `dense-naive` on the CPU alone is measured.
+    dense_alone: bool,
 }
 
 impl Study<'_> {
@@ -107,12 +122,16 @@ impl Study<'_> {
             versions: our_version(),
             ..Record::blank(case).on(name.split(':').next().unwrap_or_default(), &a.view())
         };
+        let on_the_host = Record { gpu: None, ..blank.clone() };
+        if self.dense_alone {
+            return Ok(vec![host::dense_naive(a, &on_the_host)]);
+        }
         if a.nrows() >= TILED {
             return tiles::all(self.gpu, a, &blank);
         }
         let mut records = device::dense_c(self.gpu, a, &blank)?;
         records.extend(device::csr_c(self.gpu, a, &blank)?);
-        records.push(host::dense_naive(a, &Record { gpu: None, ..blank.clone() }));
+        records.push(host::dense_naive(a, &on_the_host));
         let dense = a.view().to_dense(gustav_core::Layout::RowMajor)?;
         // The library's threads leave the first core to this thread, which works as one of them.
         let _pinned = Pinned::to_first_core();

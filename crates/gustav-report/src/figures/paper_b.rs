@@ -43,8 +43,8 @@ fn of(study: &PaperB<'_>) -> Vec<Figure> {
             title(percent(sparsity)),
             format!(
                 "gustavson (ours) and hash-rows (the paper's) run on {threads} threads of the CPU, \
-                 dense-naive+cpu on one (its times from N = 4096 on, and those of the other two above, are \
-                 of some rows, scaled up); the others on the GPU: dense-naive and shared-row with operands in its memory, \
+                 dense-naive+cpu on one (above N = 4096 times of these three are of some rows, scaled up); \
+                 the others on the GPU: dense-naive and shared-row with operands in its memory, \
                  shared-row+transfers from CSR in host memory and back, pipeline from dense matrices \
                  of the host, converted by its {threads} threads, to C on the GPU."
             ),

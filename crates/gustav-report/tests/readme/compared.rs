@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use gustav_report::{Case, Comparison, Ratios, Record, VENDORS, caches, compare};
 
-use super::{Place, machines, product_of, records, shown};
+use super::{Place, kinds, machines, records, shown};
 
 /// The peers of `place` that took part in a product, as readers know them: all, or MKL alone.
 fn taking_part(own: &[&Comparison<'_>], place: &Place) -> String {
@@ -30,12 +30,11 @@ fn beside(own: &[&Comparison<'_>], place: &Place) -> String {
     format!("{}; right on {} of {} by {only} alone", place.beside, alone.len(), own.len())
 }
 
-/// The matrix of the least ratio, or one on which ours failed.
-fn worst_of<'a>(own: &[&Comparison<'a>], place: &Place) -> &'a str {
-    let ratio = |c: &Comparison<'_>| match c.failed_beside(place.peers) {
-        true => Some(0.0),
-        false => c.against(place.peers),
-    };
+/// The matrix of the least ratio.
+pub fn worst_of<'a>(
+    own: &[&Comparison<'a>],
+    ratio: impl Fn(&Comparison<'_>) -> Option<f64>,
+) -> &'a str {
     let found = own.iter().filter_map(|c| Some((ratio(c)?, c.ours.case.matrix.as_str())));
     found.min_by(|a, b| a.0.total_cmp(&b.0)).map_or("", |found| found.1)
 }
@@ -77,38 +76,24 @@ pub fn table(place: &Place) -> String {
     )
     .unwrap();
     writeln!(out, "|---|---|---|---|---|---|---|---|---|").unwrap();
-    let mut kinds: Vec<_> = compared
-        .iter()
-        .map(|c| &c.ours.case)
-        .map(|c| (c.operation.as_str(), c.columns, c.sorted, c.dtype.as_str(), c.layout.as_str()))
-        .collect();
-    let rank = |operation: &str| ["spmm", "spmv", "spgemm"].iter().position(|o| *o == operation);
-    kinds.sort_by_key(|(operation, columns, sorted, dtype, layout)| {
-        (rank(operation), std::cmp::Reverse(*layout), *columns, *sorted, *dtype)
-    });
-    kinds.dedup();
-    for kind in kinds {
-        let of_kind = |c: &&Comparison<'_>| {
-            let case = &c.ours.case;
-            let dtype = case.dtype.as_str();
-            (case.operation.as_str(), case.columns, case.sorted, dtype, case.layout.as_str())
-                == kind
-        };
-        let own: Vec<_> = compared.iter().filter(of_kind).collect();
+    for (product, dtype, own) in kinds(&compared) {
         let ratios =
             own.iter().filter_map(|c| Some((c.ours.case.pattern(), c.against(place.peers)?)));
         let ratios = Ratios::of_patterns(ratios);
         let failed = own.iter().filter(|c| c.failed_beside(place.peers)).count();
         let Some(r) = ratios.map(|r| r.with_failed(failed)) else { continue };
-        let (product, dtype) = (product_of(&own[0].ours.case), kind.3);
         let caches = caches(&own, place.peers);
-        let worst = format!(" ({})", worst_of(&own, place));
-        out += &line([&product, dtype, &beside(&own, place), &worst, &caches], &r);
-        if ["f16", "bf16"].contains(&dtype)
+        let or_failed = |c: &Comparison<'_>| match c.failed_beside(place.peers) {
+            true => Some(0.0),
+            false => c.against(place.peers),
+        };
+        let worst = format!(" ({})", worst_of(&own, or_failed));
+        out += &line([&product, &dtype, &beside(&own, place), &worst, &caches], &r);
+        if ["f16", "bf16"].contains(&dtype.as_str())
             && let Some(r) = beside_f32(&own, &records, place)
         {
             let name = format!("the faster of {} in {dtype} and in f32", place.beside);
-            out += &line([&product, dtype, &name, "", "cold"], &r);
+            out += &line([&product, &dtype, &name, "", "cold"], &r);
         }
     }
     out

@@ -4,7 +4,9 @@
 mod compared;
 mod documents;
 mod published;
+mod vendor;
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::fs;
@@ -43,7 +45,7 @@ const GPU: Place = Place {
     beside: "cuSPARSE",
 };
 
-const GPU_UNSEEN: Place = Place { unseen: true, ..GPU };
+const GPU_UNSEEN: Place = Place { unseen: true, suites: &["gpu"], ..GPU };
 const CPU_UNSEEN: Place = Place { unseen: true, ..CPU };
 
 /// Of matrices that no rule was fitted to, files of records whose names hold this.
@@ -57,8 +59,7 @@ struct Unseen {
     name: &'static str,
 }
 
-const UNSEEN_PRODUCTS: [Unseen; 5] = [
-    Unseen { operation: "sddmm", product: "SDDMM", peer: "cusparse-default", name: "cuSPARSE" },
+const UNSEEN_PRODUCTS: [Unseen; 4] = [
     Unseen {
         operation: "spmm-gradients",
         product: "both gradients of an SpMM",
@@ -161,9 +162,27 @@ fn product_of(case: &Case) -> String {
         ("spmm", _) if layout != "row-major" => format!("SpMM, {columns} columns, {layout}"),
         ("spmm", _) => format!("SpMM, {columns} columns"),
         ("spmv", _) => "SpMV".into(),
+        ("sddmm", _) => format!("SDDMM, {columns} columns"),
         (_, true) => "SpGEMM, sorted".into(),
         (_, false) => "SpGEMM, unsorted".into(),
     }
+}
+
+/// Comparisons by product, in words for readers, and type.
+fn kinds<'a, 'b>(compared: &'b [Comparison<'a>]) -> Vec<(String, String, Vec<&'b Comparison<'a>>)> {
+    const OPERATIONS: [&str; 4] = ["spmm", "spmv", "sddmm", "spgemm"];
+    let mut found = BTreeMap::<_, Vec<_>>::new();
+    for c in compared {
+        let Case { operation, columns, sorted, dtype, layout, .. } = &c.ours.case;
+        let rank = OPERATIONS.iter().position(|o| o == operation);
+        let kind = (rank, Reverse(layout), *columns, *sorted, dtype);
+        found.entry(kind).or_default().push(c);
+    }
+    let named = |own: Vec<&'b Comparison<'a>>| {
+        let case = &own[0].ours.case;
+        (product_of(case), case.dtype.clone(), own)
+    };
+    found.into_values().map(named).collect()
 }
 
 /// The processor of records, or the GPU, and the versions of peers, as they name them.
@@ -238,11 +257,13 @@ fn the_tables_are_those_of_the_records() {
     check_tables(
         "README.md",
         &[
+            ("gpu-single-unseen", vendor::table(true)),
             ("published", published::table()),
             ("gpu-unseen", table(&GPU_UNSEEN)),
             ("cpu-unseen", table(&CPU_UNSEEN)),
             ("unseen", unseen()),
             (CPU.name, table(&CPU)),
+            ("gpu-single", vendor::table(false)),
             (GPU.name, table(&GPU)),
             ("read", reading()),
         ],

@@ -1,21 +1,24 @@
-//! The table of published kernels and the newest cuSPARSE.
+//! The table of published kernels.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Write;
 
-use gustav_report::{Ratios, Status};
+use gustav_report::{Ratios, Record, Status};
 
 use super::{GPU, UNSEEN, machines, product_of, records_of};
 
 /// The suite that has them.
 pub const SUITE: &str = "gpu-published";
 /// The newest cuSPARSE.
-const NEWEST: &str = "cusparse-newest";
+pub const NEWEST: &str = "cusparse-newest";
 
-/// Each peer of suite `gpu-published` in a line of its own, and what it got wrong, failed on, and does not offer.
+/// Each published kernel of suite `gpu-published` in a line of its own, beside the products that it was measured on, and
+/// what it got wrong, failed on, and does not offer.
 pub fn table() -> String {
     let records = records_of(|name| name.starts_with(GPU.name) && name.contains(UNSEEN));
-    let records: Vec<_> = records.into_iter().filter(|r| r.suite == SUITE).collect();
+    let is_published = |name: &str| name != NEWEST && !GPU.peers.contains(&name);
+    let counts = |r: &Record| r.suite == SUITE && (r.is_ours() || is_published(&r.engine));
+    let records: Vec<_> = records.into_iter().filter(counts).collect();
     let mut out = machines(&records);
     let head = "product | type | beside | matrices | geomean | worst | best | lost | wrong | failed | not offered";
     writeln!(out, "| {head} |").unwrap();
@@ -32,35 +35,31 @@ pub fn table() -> String {
             .iter()
             .filter(|r| product_of(&r.case) == product && r.case.dtype == dtype)
             .collect();
-        let ours: HashMap<_, _> =
-            own.iter().filter(|r| r.is_ours()).map(|r| (&r.case.matrix, r.execute_ms)).collect();
+        let ours: HashMap<_, _> = own
+            .iter()
+            .filter(|r| r.is_ours())
+            .map(|r| ((&r.case.matrix, r.group), r.execute_ms))
+            .collect();
         let engines: BTreeSet<_> =
             own.iter().filter(|r| !r.is_ours()).map(|r| r.engine.as_str()).collect();
-        let (of_machine, others): (Vec<_>, Vec<_>) =
-            engines.into_iter().partition(|engine| GPU.peers.contains(engine));
-        let peers =
-            [(GPU.beside, of_machine)].into_iter().chain(others.iter().map(|e| (*e, vec![*e])));
-        let mut peers: Vec<_> = peers.collect();
-        peers.sort_by_key(|(name, _)| (*name != NEWEST, *name != GPU.beside));
-        for (name, engines) in peers {
-            let of_peer: Vec<_> =
-                own.iter().filter(|r| engines.contains(&r.engine.as_str())).collect();
-            let mut best: BTreeMap<_, f64> = BTreeMap::new();
-            for (matrix, ms) in of_peer.iter().filter_map(|r| Some((&r.case.matrix, r.execute_ms?)))
-            {
-                let least = best.entry(matrix).or_insert(ms);
-                *least = least.min(ms);
+        for name in engines {
+            let of_peer: Vec<_> = own.iter().filter(|r| r.engine == name).collect();
+            // The latest measurement of a matrix, with ours of the same round.
+            let mut latest = BTreeMap::new();
+            for r in of_peer.iter().filter(|r| r.execute_ms.is_some()) {
+                let found = latest.entry(&r.case.matrix).or_insert(r);
+                if r.group >= found.group {
+                    *found = r;
+                }
             }
-            let with_ours =
-                best.iter().map(|(m, theirs)| (*m, ours.get(m).copied().flatten(), theirs));
             let (mut ratios, mut failed) = (Vec::new(), Vec::new());
-            for (matrix, ours, theirs) in with_ours {
-                match ours {
-                    Some(ours) => ratios.push((theirs / ours, matrix.as_str())),
+            for (matrix, theirs) in latest {
+                let ours = ours.get(&(matrix, theirs.group)).copied().flatten();
+                match ours.zip(theirs.execute_ms) {
+                    Some((ours, theirs)) => ratios.push((theirs / ours, matrix.as_str())),
                     None => failed.push((0.0, matrix.as_str())),
                 }
             }
-            let name = if name == NEWEST { "newest cuSPARSE" } else { name };
             write!(out, "| {product} | {dtype} | {name} |").unwrap();
             let plain: Vec<_> = ratios.iter().map(|(ratio, _)| *ratio).collect();
             match Ratios::of(&plain).map(|r| r.with_failed(failed.len())) {
@@ -77,14 +76,8 @@ pub fn table() -> String {
                 None => write!(out, " 0 | | | | |").unwrap(),
             }
             for status in [Status::Wrong, Status::Failed, Status::Skipped] {
-                match engines.len() {
-                    1 => {
-                        write!(out, " {} |", of_peer.iter().filter(|r| r.status == status).count())
-                    }
-                    // Of several algorithms the fastest right one counts.
-                    _ => write!(out, " |"),
-                }
-                .unwrap();
+                let count = of_peer.iter().filter(|r| r.status == status).count();
+                write!(out, " {count} |").unwrap();
             }
             writeln!(out).unwrap();
         }
