@@ -8,6 +8,10 @@
 extern "C" {
 #endif
 
+/* What `gustav_peer_interface` returns. Of a library without that function, or with a smaller number, neither column-major
+ * matrices nor SDDMM are asked, which earlier headers did not have. */
+#define GUSTAV_PEER_INTERFACE 2
+
 enum gustav_operation { GUSTAV_SPMM = 0, GUSTAV_SPMV = 1, GUSTAV_SPGEMM = 2, GUSTAV_SDDMM = 3 };
 enum gustav_type { GUSTAV_F16 = 0, GUSTAV_F32 = 1, GUSTAV_F64 = 2 };
 enum gustav_status {
@@ -43,10 +47,14 @@ struct gustav_product {
   const void *values;
 };
 
+/* GUSTAV_PEER_INTERFACE of the header that the library was built with. */
+int gustav_peer_interface(void);
+
 /* Name and version of the sources, for the record: "sputnik <commit>". */
 const char *gustav_peer_version(void);
 
-/* Converts and chooses; whatever its users do once for a matrix. Its arrays live until `gustav_peer_release`. If it
+/* Converts and chooses; whatever its users do once for a matrix. GUSTAV_UNSUPPORTED for every operation, type and layout
+ * that it has no kernel for. Its arrays live until `gustav_peer_release`. If it
  * chose among algorithms, `message` may say which. */
 int gustav_peer_prepare(const struct gustav_case *product, void **state, const char **message);
 

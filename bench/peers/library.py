@@ -13,6 +13,8 @@ import gpu_peers
 
 OPERATIONS = {"spmm": 0, "spmv": 1, "spgemm": 2, "sddmm": 3}
 TYPES = {"float16": 0, "float32": 1, "float64": 2}
+# That of kernel.h.
+INTERFACE = 2
 # Whether B and C are column-major.
 LAYOUTS = {"row-major": (False, False), "column-major": (True, True), "row-to-column-major": (False, True)}
 UNSUPPORTED = 1
@@ -46,8 +48,6 @@ class Result(ctypes.Structure):
 class Library:
     """The peer that a file holds."""
 
-    layouts = tuple(LAYOUTS)
-
     def __init__(self, path):
         import cupy
 
@@ -57,6 +57,9 @@ class Library:
         self.sum = cupy.zeros((), dtype=np.float32)
         self.lib = lib = ctypes.CDLL(path)
         message = POINTER(c_char_p)
+        # Earlier headers had neither column-major matrices nor SDDMM.
+        self.is_current = hasattr(lib, "gustav_peer_interface") and lib.gustav_peer_interface() >= INTERFACE
+        self.layouts = tuple(LAYOUTS) if self.is_current else ("row-major",)
         lib.gustav_peer_version.restype = c_char_p
         lib.gustav_peer_prepare.argtypes = [POINTER(Case), POINTER(c_void_p), message]
         lib.gustav_peer_execute.argtypes = [c_void_p, c_void_p, c_void_p, message]
@@ -77,6 +80,8 @@ class Library:
     def prepare(self, operation, a, b, pool, columns, order, layouts="row-major"):
         if operation not in OPERATIONS:
             raise NotImplementedError(f"a library has no {operation}")
+        if not self.is_current and (operation == "sddmm" or layouts != "row-major"):
+            raise NotImplementedError("it was built with an earlier kernel.h, which has row-major products without SDDMM")
         if a.dtype.__name__ not in TYPES:
             raise NotImplementedError(f"a library has no values of type {a.dtype.__name__}")
         with self.faults_are_final():

@@ -21,6 +21,10 @@ LIBRARY = r"""
 
 struct state { struct gustav_case product; struct gustav_product c; };
 
+#ifndef EARLIER
+int gustav_peer_interface(void) { return GUSTAV_PEER_INTERFACE; }
+#endif
+
 const char *gustav_peer_version(void) { return "plain 1.2"; }
 
 int gustav_peer_prepare(const struct gustav_case *product, void **state, const char **message) {
@@ -128,8 +132,9 @@ def built(tmp_path_factory):
         pytest.skip("no C compiler is on the path")
     folder = tmp_path_factory.mktemp("peer")
     (folder / "plain.c").write_text(LIBRARY)
-    command = [COMPILER, "-shared", "-fPIC", f"-I{PEERS}", "-o", "plain.so", "plain.c"]
-    subprocess.run(command, cwd=folder, check=True)
+    for name, flags in ("plain.so", []), ("earlier.so", ["-DEARLIER"]):
+        command = [COMPILER, "-shared", "-fPIC", f"-I{PEERS}", *flags, "-o", name, "plain.c"]
+        subprocess.run(command, cwd=folder, check=True)
     return folder / "plain.so"
 
 
@@ -146,6 +151,19 @@ def matrix(rows, cols, dtype=np.float64):
     m = scipy.sparse.random(rows, cols, 0.2, "csr", random_state=3, dtype=dtype)
     parts = {"offsets": m.indptr, "indices": m.indices, "values": m.data}
     return m, types.SimpleNamespace(rows=rows, cols=cols, dtype=m.dtype.type, **parts)
+
+
+def test_an_earlier_library_is_asked_for_row_major_products_alone(peer, built):
+    earlier = type(peer)(str(built.with_name("earlier.so")))
+    assert earlier.layouts == ("row-major",)
+    a, arrays = matrix(5, 5)
+    with pytest.raises(NotImplementedError, match="earlier kernel.h"):
+        earlier.prepare("spmm", arrays, None, np.ones(15), 3, False, "column-major")
+    with pytest.raises(NotImplementedError, match="earlier kernel.h"):
+        earlier.sampled(arrays, np.ones(30), 3)
+    product = earlier.prepare("spmm", arrays, None, np.ones(15), 3, False)
+    np.testing.assert_allclose(product.result()[:, 0], a @ np.ones(5))
+    product.release()
 
 
 def test_versions_name_the_library(peer):

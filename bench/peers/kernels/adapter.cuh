@@ -17,6 +17,8 @@
 #define GUSTAV_COMMIT "unknown"
 #endif
 
+int gustav_peer_interface(void) { return GUSTAV_PEER_INTERFACE; }
+
 namespace gustav {
 
 inline int fail(int status, const std::string &why, const char **message) {

@@ -189,7 +189,7 @@ void choose(State &state, std::unique_ptr<Format<T>> (&formats)[2]) {
 const char *gustav_peer_version(void) { return "flashsparse " GUSTAV_COMMIT " (f32 as TF32)"; }
 
 int gustav_peer_prepare(const gustav_case *product, void **out, const char **message) {
-  if (product->operation != GUSTAV_SPMM) return gustav::unsupported("it has SpMM and SDDMM only", message);
+  if (product->operation != GUSTAV_SPMM) return gustav::unsupported("this adapter has its SpMM only", message);
   if (product->type == GUSTAV_F64) return gustav::unsupported("it has no f64", message);
   return gustav::prepared<State>(product, out, message, [&](State &state) {
     product->type == GUSTAV_F16 ? choose(state, state.half) : choose(state, state.single);

@@ -61,7 +61,7 @@ const char *gustav_peer_version(void) { return "rode " GUSTAV_COMMIT; }
 int gustav_peer_prepare(const gustav_case *product, void **out, const char **message) {
   const gustav_matrix &a = product->a;
   const int64_t n = product->columns, size = product->type == GUSTAV_F64 ? 8 : 4;
-  if (product->operation != GUSTAV_SPMM) return gustav::unsupported("it has SpMM and SDDMM only", message);
+  if (product->operation != GUSTAV_SPMM) return gustav::unsupported("this adapter has its SpMM only", message);
   if (product->type == GUSTAV_F16) return gustav::unsupported("it has no f16", message);
   if (n % 32) return gustav::unsupported("its kernels take widths that are multiples of 32", message);
   // Offsets into B are 32-bit counts of bytes, those into C of elements.

@@ -48,7 +48,7 @@ const char *gustav_peer_version(void) { return "sputnik " GUSTAV_COMMIT; }
 int gustav_peer_prepare(const gustav_case *product, void **out, const char **message) {
   const gustav_matrix &a = product->a;
   const int64_t n = product->columns;
-  if (product->operation != GUSTAV_SPMM) return gustav::unsupported("it has SpMM and SDDMM only", message);
+  if (product->operation != GUSTAV_SPMM) return gustav::unsupported("this adapter has its SpMM only", message);
   if (product->type == GUSTAV_F64) return gustav::unsupported("it has no f64", message);
   const bool half = product->type == GUSTAV_F16;
   if (half && a.cols > INT16_MAX + 1) return gustav::unsupported("its f16 kernel has 16-bit column indices", message);

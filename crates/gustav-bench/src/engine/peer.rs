@@ -129,3 +129,60 @@ fn read<T: bytemuck::Pod>(path: &Path) -> Result<Vec<T>> {
     bytemuck::cast_slice_mut(&mut out).copy_from_slice(&bytes[..count * size_of::<T>()]);
     Ok(out.into_vec())
 }
+
+#[cfg(test)]
+mod tests {
+    use gustav_report::Layouts;
+
+    use super::super::Program;
+    use super::*;
+
+    /// Answers every `prepare` with the layouts that it was asked for.
+    const PEER: &str = r#"
+import json, sys
+def say(**v): print(json.dumps(v), flush=True)
+say(ready=True)
+for line in sys.stdin:
+    m = json.loads(line)
+    if m["do"] == "hello": say(**HELLO)
+    elif m["do"] == "prepare": say(error="asked for " + m["layouts"], unsupported=True)
+    else: break
+"#;
+
+    #[test]
+    #[ignore = "needs python3, which stands in for a peer"]
+    fn layouts_are_asked_of_peers_that_have_them() {
+        let folder = tempfile::tempdir().unwrap();
+        let a = Csr::<f32>::new(1, 1, vec![0, 1], vec![0], vec![1.0]).unwrap();
+        let answer = |hello: &str, layouts: Layouts| {
+            let script = folder.path().join("peer.py");
+            std::fs::write(&script, PEER.replace("HELLO", hello)).unwrap();
+            let program =
+                Program::Python { interpreter: "python3", script: Some(&script), library: None };
+            let mut process = PeerProcess::start("mine", program, 1, folder.path()).unwrap();
+            let task = Task {
+                operation: Operation::Spmm,
+                a: a.view(),
+                b: None,
+                columns: 1,
+                heads: 1,
+                gradients: false,
+                sorted: false,
+                mask: None,
+                layouts,
+                pool: &[1.0],
+            };
+            PeerEngine::prepare(&mut process, task, false, false).err().unwrap().to_string()
+        };
+        let (row_major, column_major) = (Layouts::RowMajor, Layouts::ColumnMajor);
+        let both = r#"{"layouts": ["row-major", "column-major"]}"#;
+        for (hello, layouts, words) in [
+            ("{}", row_major, "asked for row-major"),
+            ("{}", column_major, "it has no column-major products"),
+            (both, column_major, "asked for column-major"),
+        ] {
+            let found = answer(hello, layouts);
+            assert!(found.contains(words), "{found}");
+        }
+    }
+}

@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-use gustav_report::{Case, Comparison, Ratios, compare};
+use gustav_core::{DType, Operation};
+use gustav_report::{Case, Comparison, Ratios, Record, Status, compare};
 
 use super::compared::worst_of;
 use super::published::{NEWEST, SUITE};
@@ -17,7 +18,12 @@ pub fn table(unseen: bool) -> String {
     let is_version = |name: &str| name == NEWEST || GPU.peers.contains(&name);
     records.retain(|r| r.suite == SUITE && (r.is_ours() || is_version(&r.engine)));
     let compared = compare(&records, "auto");
-    let mut out = machines(&shown(&compared));
+    machines(&shown(&compared)) + &lines(&records, &compared)
+}
+
+/// The lines of the table.
+fn lines(records: &[Record], compared: &[Comparison<'_>]) -> String {
+    let mut out = String::new();
     let columns = "geomean | worst | best | lost |";
     writeln!(out, "| product | type | patterns | newest: {columns} 12.6: {columns}").unwrap();
     writeln!(out, "|{}", "---|".repeat(11)).unwrap();
@@ -27,14 +33,18 @@ pub fn table(unseen: bool) -> String {
             records.iter().filter(|r| r.case == *case && names.contains(&r.engine.as_str()));
         of_case.filter_map(|r| r.execute_ms).reduce(f64::min)
     };
-    for (product, dtype, own) in kinds(&compared) {
-        let patterns: BTreeSet<_> = own.iter().map(|c| c.ours.case.pattern()).collect();
+    for (product, dtype, own) in kinds(compared) {
+        let is_timed = |c: &&&Comparison<'_>| {
+            VERSIONS.iter().any(|names| c.against(names).is_some() || c.failed_beside(names))
+        };
+        let timed = own.iter().filter(is_timed);
+        let patterns: BTreeSet<_> = timed.map(|c| c.ours.case.pattern()).collect();
         write!(out, "| {product} | {dtype} | {} |", patterns.len()).unwrap();
         for names in VERSIONS {
             out += &beside(&own, names, |c| c.against(names));
         }
         out.push('\n');
-        if dtype != "f16" || own[0].ours.case.operation == "sddmm" {
+        if dtype != "f16" || own[0].ours.case.operation != "spmm" {
             continue;
         }
         write!(out, "| {product} | f16 beside f32 too | {} |", patterns.len()).unwrap();
@@ -69,4 +79,23 @@ fn beside(
     let of_worst = worst_of(own, |c| if c.failed_beside(names) { Some(0.0) } else { ratio(c) });
     let lost = 100.0 * lost;
     format!(" {geomean:.2} | {worst:.2} ({of_worst}) | {best:.2} | {lost:.0}% |")
+}
+
+#[test]
+fn what_was_not_measured_does_not_count() {
+    let record = |matrix: &str, engine: &str, ms: Option<f64>| Record {
+        engine: engine.into(),
+        algorithm: if engine == "gustav" { "auto".into() } else { String::new() },
+        execute_ms: ms,
+        status: if ms.is_some() { Status::Ok } else { Status::Skipped },
+        ..Record::blank(Case::new(matrix, Operation::Spmv, 1, DType::F32))
+    };
+    let records = [
+        record("measured", "gustav", Some(2.0)),
+        record("measured", NEWEST, Some(3.0)),
+        record("large", "gustav", None),
+        record("large", NEWEST, None),
+    ];
+    let lines = lines(&records, &compare(&records, "auto"));
+    assert!(lines.contains("| SpMV | f32 | 1 | 1.50 | 1.50 (measured) | 1.50 | 0% |"), "{lines}");
 }
