@@ -8,8 +8,8 @@
 extern "C" {
 #endif
 
-/* What `gustav_peer_interface` returns. Of a library without that function, or with a smaller number, neither column-major
- * matrices nor SDDMM are asked, which earlier headers did not have. */
+/* What `gustav_peer_interface` returns. A library without that function, or with a smaller number, gets no column-major
+ * matrices and no SDDMM, which earlier headers did not have. */
 #define GUSTAV_PEER_INTERFACE 2
 
 enum gustav_operation { GUSTAV_SPMM = 0, GUSTAV_SPMV = 1, GUSTAV_SPGEMM = 2, GUSTAV_SDDMM = 3 };
@@ -54,8 +54,8 @@ int gustav_peer_interface(void);
 const char *gustav_peer_version(void);
 
 /* Converts and chooses; whatever its users do once for a matrix. GUSTAV_UNSUPPORTED for every operation, type and layout
- * that it has no kernel for. Its arrays live until `gustav_peer_release`. If it
- * chose among algorithms, `message` may say which. */
+ * that it has no kernel for. Its arrays live until `gustav_peer_release`. If it chose among algorithms, `message` may
+ * say which. */
 int gustav_peer_prepare(const struct gustav_case *product, void **state, const char **message);
 
 /* One product: `b` and `c` are dense in device memory, both null for SpGEMM, whose symbolic work and allocation of C

@@ -131,6 +131,12 @@ struct Listed {
     nnz: Option<usize>,
 }
 
+/// Rows and columns as a file says them; an unreadable one is reported when it is loaded.
+fn header_shape(path: &Path) -> Option<(usize, usize)> {
+    let header = gustav_io::read_header(path).ok()?;
+    Some((header.rows as usize, header.cols as usize))
+}
+
 /// One file, or every matrix file of a folder, smallest first.
 fn files(path: &Path) -> std::io::Result<Vec<(Listed, PathBuf)>> {
     let stem = |path: &Path| {
@@ -141,9 +147,7 @@ fn files(path: &Path) -> std::io::Result<Vec<(Listed, PathBuf)>> {
     if !std::fs::metadata(path)?.is_dir() {
         let name = stem(path).unwrap_or_else(|| path.display().to_string());
         let (source, kind) = (name.clone(), "file".into());
-        // An unreadable file is reported when it is loaded.
-        let header = gustav_io::read_header(path).ok();
-        let shape = header.map(|h| (h.rows as usize, h.cols as usize));
+        let shape = header_shape(path);
         return Ok(vec![(Listed { name, source, kind, shape, nnz: None }, path.into())]);
     }
     let manifest = std::fs::read_to_string(path.join("MANIFEST.csv")).unwrap_or_default();
@@ -164,7 +168,7 @@ fn files(path: &Path) -> std::io::Result<Vec<(Listed, PathBuf)>> {
     let listed = |(_, name, path): (u64, String, PathBuf)| {
         let listed = Listed {
             kind: field(&name, 1).unwrap_or("file").to_owned(),
-            shape: number(&name, 2).zip(number(&name, 3)),
+            shape: number(&name, 2).zip(number(&name, 3)).or_else(|| header_shape(&path)),
             nnz: number(&name, 4),
             source: name.clone(),
             name,
@@ -207,6 +211,25 @@ mod tests {
         let mut names: Vec<_> = found.iter().map(|w| w.name.as_str()).collect();
         names.sort_unstable();
         assert_eq!(names, ["three", "two"]);
+    }
+
+    #[test]
+    fn sizes_are_read_from_files_that_no_manifest_lists() {
+        let folder = tempfile::tempdir().unwrap();
+        let head = "%%MatrixMarket matrix coordinate real general";
+        for (name, size) in
+            [("square", "3 3"), ("wide", "3 4"), ("large", "9 9"), ("listed", "9 9")]
+        {
+            let text = format!("{head}\n{size} 1\n1 1 1\n");
+            std::fs::write(folder.path().join(format!("{name}.mtx")), text).unwrap();
+        }
+        std::fs::write(folder.path().join("MANIFEST.csv"), "listed,grid,2,2,1\n").unwrap();
+        let path = folder.path().display();
+        let suite = suite(&format!("[[matrices]]\npath = '{path}'\nsquare_up_to = 5"));
+        let mut found: Vec<_> =
+            list(&suite).unwrap().0.into_iter().map(|w| (w.name, w.shape)).collect();
+        found.sort_unstable();
+        assert_eq!(found, [("listed".into(), Some((2, 2))), ("square".into(), Some((3, 3)))]);
     }
 
     #[test]

@@ -25,7 +25,7 @@ pub(crate) fn suite(args: &BenchArgs) -> Result<Suite> {
         suite.matrices.iter_mut().for_each(|source| source.ours = None);
     }
     // A study has implementations that are no algorithms of the library.
-    let of_study = |names: &[String]| suite.study && study::has(names);
+    let of_study = |names: &[String]| suite.study && study::is_dense_alone(names);
     if !of_study(&suite.engines.ours) {
         known(&suite.engines.ours)?;
     }

@@ -39,8 +39,8 @@ const TILED: usize = 16_000;
 // Rows of C that are compared with the oracle.
 const ROWS: usize = 24;
 
-/// Whether `ours` asks for `dense-naive` on the CPU alone, which no algorithm of the library is named after.
-pub(crate) fn has(ours: &[String]) -> bool {
+/// Whether `ours` is `dense-naive` on the CPU alone, a name of records that no algorithm has.
+pub(crate) fn is_dense_alone(ours: &[String]) -> bool {
     ours == [host::DENSE]
 }
 
@@ -56,7 +56,7 @@ pub(crate) fn run(args: &BenchArgs, suite: &Suite) -> Result<Outcome> {
     let machine = crate::machine::describe();
     let threads = THREADS.into_iter().filter(|t| *t <= machine.cores);
     let threads = threads.map(|t| Threads::new(t, true)).collect::<Result<Vec<_>>>()?;
-    let dense_alone = args.ours.as_deref().is_some_and(has);
+    let dense_alone = args.ours.as_deref().is_some_and(is_dense_alone);
     let ours = args.ours.clone().filter(|_| !dense_alone);
     let args = &BenchArgs { ours, ..args.clone() };
     let (machine, threads) = (&machine, &threads[..]);

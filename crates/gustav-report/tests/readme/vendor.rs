@@ -47,7 +47,7 @@ fn lines(records: &[Record], compared: &[Comparison<'_>]) -> String {
         if dtype != "f16" || own[0].ours.case.operation != "spmm" {
             continue;
         }
-        write!(out, "| {product} | f16 beside f32 too | {} |", patterns.len()).unwrap();
+        write!(out, "| {product} | f16 beside f16 and f32 | {} |", patterns.len()).unwrap();
         for names in VERSIONS {
             out += &beside(&own, names, |c| {
                 let wide = Case { dtype: "f32".into(), ..c.ours.case.clone() };
