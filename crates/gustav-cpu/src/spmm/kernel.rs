@@ -2,6 +2,7 @@
 //! another broadcast against a row of B.
 
 use std::ops::Range;
+use std::slice;
 
 use gustav_core::{Index, IndexType, Ops, Scalar};
 
@@ -298,6 +299,9 @@ pub(super) struct Rows<'a, T: Scalar, I> {
 
 // Rows for which one panel of columns is computed before the next: their part of A stays in L1.
 const BLOCK: usize = 16;
+// Fewest rows without nonzeros that are written apart: for fewer, beginning with the panels anew
+// costs more than it saves.
+const RUN: usize = 4;
 
 impl<T: Scalar, I: Index> Panels<T> for Rows<'_, T, I> {
     #[inline(always)]
@@ -355,22 +359,80 @@ impl<T: Scalar, I: Index> Rows<'_, T, I> {
     }
 }
 
+impl<'a, T: Scalar, I> Rows<'a, T, I> {
+    /// The rows before the first run of rows without nonzeros, or that run where they begin with
+    /// one; and whether it is that. Runs of fewer than [`RUN`] rows count as other rows.
+    pub(super) fn up_to_run(&self) -> (Rows<'a, T, I>, bool) {
+        let (op, Range { start, end }) = (self.op, self.rows.clone());
+        let run = |from: usize| (from..end).take_while(|&row| op.offsets.row(row).is_empty());
+        let begins = |row: &usize| run(*row).take(RUN).count() == RUN;
+        let empty = start < end && begins(&start);
+        let end = match empty {
+            true => start + run(start).count(),
+            false => (start..end).find(begins).unwrap_or(end),
+        };
+        (Rows { op, rows: start..end }, empty)
+    }
+
+    /// Writes empty sums to the rows, in the order of addresses. Panels one after another would
+    /// write a part of every row, and return for the next: memory takes that more slowly, and
+    /// several times so where panels share cache lines that are streamed.
+    ///
+    /// # Safety
+    /// `op` is plain; no other thread touches these rows of C; the instruction set is available.
+    #[inline(always)]
+    pub(super) unsafe fn clear<V: Vector<T>>(&self) {
+        let op = self.op;
+        let (lines, length) = match op.ldc == op.columns {
+            true => (1, self.rows.len() * op.columns),
+            false => (self.rows.len(), op.columns),
+        };
+        for line in 0..lines {
+            // SAFETY: promised by the caller; rows that are streamed are made of whole vectors.
+            unsafe {
+                let c = op.c.add((self.rows.start + line) * op.ldc);
+                let vectors = (0..length).step_by(V::LANES);
+                let zero = V::splat(op.zero);
+                match op.streaming {
+                    Streaming::No => {
+                        slice::from_raw_parts_mut(c, length).fill(T::from_accum(op.zero));
+                    }
+                    Streaming::Vectors => {
+                        for k in vectors {
+                            V::stream(c.add(k), zero);
+                        }
+                    }
+                    Streaming::Bytes16 => {
+                        for k in vectors {
+                            V::stream_16(c.add(k), zero);
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
 impl<T: Scalar, I: Index> Work<T> for Rows<'_, T, I> {
     #[inline(always)]
     unsafe fn run<V: Vector<T>>(self) {
-        let columns = self.op.columns;
-        let step = if columns <= V::LANES * widest::<I>(V::WIDTH) {
-            self.rows.len().max(1)
-        } else {
-            BLOCK
-        };
+        let (op, columns) = (self.op, self.op.columns);
+        let several = columns > V::LANES * widest::<I>(V::WIDTH);
+        let step = if several { BLOCK } else { self.rows.len().max(1) };
         let mut start = self.rows.start;
         while start < self.rows.end {
-            let rows = start..self.rows.end.min(start + step);
-            start = rows.end;
-            let block = Rows { op: self.op, rows };
+            let block = Rows { op, rows: start..self.rows.end.min(start + step) };
+            let (block, empty) =
+                if several && op.plain { block.up_to_run() } else { (block, false) };
+            start = block.rows.end;
             // SAFETY: promised by the caller.
-            unsafe { for_each_panel!(T, I, V, columns, V::WIDTH, block) }
+            unsafe {
+                if empty {
+                    block.clear::<V>();
+                } else {
+                    for_each_panel!(T, I, V, columns, V::WIDTH, block)
+                }
+            }
         }
     }
 }

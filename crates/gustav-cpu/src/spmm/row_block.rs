@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use gustav_core::{Buffer, Index, IndexType, Ops, PatternView, Result, Scalar, parallel};
 
-use super::kernel::{Panel, Panels, for_each_panel};
+use super::kernel::{Panel, Panels, Rows, for_each_panel, widest};
 use super::operands::Operands;
 use super::row_split;
 use crate::Threads;
@@ -177,17 +177,27 @@ unsafe fn group<T, I, V, const W: usize, const U: usize, const TAIL: bool, const
 impl<T: Scalar, I: Index> Work<T> for Groups<'_, T, I> {
     #[inline(always)]
     unsafe fn run<V: Vector<T>>(self) {
-        let columns = self.op.columns;
+        let (op, groups, columns) = (self.op, self.groups, self.op.columns);
+        let several = columns > V::LANES * widest::<I>(V::GROUP_WIDTH);
         let mut start = self.rows.start;
         while start < self.rows.end {
             let mut end = self.rows.end.min(start + BLOCK);
-            while end < self.rows.end && self.groups[end] == 0 {
+            while end < self.rows.end && groups[end] == 0 {
                 end += 1;
             }
-            let block = Groups { op: self.op, groups: self.groups, rows: start..end };
-            start = end;
+            let rows = Rows { op, rows: start..end };
+            // No run begins or ends within a group: all rows of a group have nonzeros, or none has.
+            let (rows, empty) = if several && op.plain { rows.up_to_run() } else { (rows, false) };
+            start = rows.rows.end;
             // SAFETY: promised by the caller.
-            unsafe { for_each_panel!(T, I, V, columns, V::GROUP_WIDTH, block) }
+            unsafe {
+                if empty {
+                    rows.clear::<V>();
+                } else {
+                    let block = Groups { op, groups, rows: rows.rows };
+                    for_each_panel!(T, I, V, columns, V::GROUP_WIDTH, block)
+                }
+            }
         }
     }
 }

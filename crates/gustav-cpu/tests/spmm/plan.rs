@@ -1,11 +1,10 @@
 use gustav_core::{
     Buffer, Csr, Dense, DenseView, DenseViewMut, Epilogue, Error, Layout, Problem, bf16, f16,
 };
-use gustav_cpu::arch::Isa;
 use gustav_cpu::{CpuScalar, Options, SpmmPlan, spmm};
 use gustav_plan::{Algorithm, Chooser};
 
-use crate::battery::numbers;
+use crate::battery::{available, numbers};
 
 pub fn matrix(scale: f32) -> Csr<f32> {
     let (mut offsets, mut indices) = (vec![0u32], Vec::new());
@@ -97,16 +96,17 @@ fn c_may_lie_anywhere() {
         let values = a.values().iter().map(|v| T::from_f64(f64::from(*v))).collect::<Vec<_>>();
         let (rows, cols) = (a.nrows(), a.ncols());
         let a = Csr::new(rows, cols, a.offsets().to_vec(), a.indices().to_vec(), values).unwrap();
-        for n in [8, 16, 24, 32, 33] {
+        for n in [8, 16, 24, 32, 33, 144] {
             let b: Vec<T> = numbers(cols * n).iter().map(|v| T::from_f64(f64::from(*v))).collect();
             let b = DenseView::row_major(cols, n, &b).unwrap();
-            for isa in Isa::ALL.into_iter().filter(|isa| isa.available()) {
+            let algorithms = [Algorithm::RowSplit, Algorithm::RowBlock].into_iter();
+            for (algorithm, isa) in algorithms.flat_map(|a| available().map(move |isa| (a, isa))) {
                 let mut expected = None;
                 for (streaming, shift) in
                     [false, true].into_iter().flat_map(|s| (0..9).map(move |k| (s, k)))
                 {
                     let options = Options {
-                        chooser: Chooser::Named(Algorithm::RowSplit),
+                        chooser: Chooser::Named(algorithm),
                         isa: Some(isa),
                         streaming: Some(streaming),
                         ..Options::default()
@@ -125,7 +125,9 @@ fn c_may_lie_anywhere() {
                     let found: Vec<f64> = memory[range].iter().map(|v| v.to_f64()).collect();
                     assert!(found.iter().any(|v| *v != 0.0), "an empty product proves nothing");
                     let expected = expected.get_or_insert_with(|| found.clone());
-                    assert!(*expected == found, "{isa}, n = {n}, streaming {streaming}, {shift}");
+                    let how =
+                        format!("{algorithm}, {isa}, n = {n}, streaming {streaming}, {shift}");
+                    assert!(*expected == found, "{how}");
                 }
             }
         }
