@@ -211,6 +211,11 @@ impl Record {
         self.engine == "gustav"
     }
 
+    /// The version of cuSPARSE that it is of.
+    pub fn cusparse(&self) -> Option<&str> {
+        self.versions.get("cusparse").map(String::as_str)
+    }
+
     /// Whether it is of a whole program, not of one product.
     pub(crate) fn is_program(&self) -> bool {
         !["spmm", "spmv", "spgemm", "sddmm", "attention"].contains(&self.case.product())

@@ -106,6 +106,7 @@ impl<'a> Model<'a> {
         Ok(BStationary {
             panel: panel(c.vector, c.lanes, c.tiles),
             rows,
+            stages: c.stages,
             per_segment: reuse.per_segment,
             longest: c.longest,
             block: c.block,

@@ -52,7 +52,9 @@ impl Resource {
             | Bound::Tiles
             | Bound::Waiting => Resource::Latency,
             Bound::Memory | Bound::Misses => Resource::Memory,
-            Bound::Gather | Bound::Copies | Bound::Reductions | Bound::Parts => Resource::L2,
+            Bound::Gather | Bound::Copies | Bound::Exposed | Bound::Reductions | Bound::Parts => {
+                Resource::L2
+            }
             Bound::Shared => Resource::Shared,
             Bound::Arithmetic
             | Bound::Serial

@@ -68,6 +68,8 @@ pub enum Bound {
     Gather,
     /// Bytes of tiles of B that are copied to shared memory, at the bandwidth of L2.
     Copies,
+    /// Those of them during which nothing is multiplied, at the bandwidth of L2.
+    Exposed,
     /// Tiles that a multiprocessor takes one after another, one microsecond each.
     Tiles,
     /// Bytes of rows of B from shared memory, one for each nonzero.
@@ -105,6 +107,7 @@ impl Bound {
             Bound::FixUp => "fix-up",
             Bound::Gather => "gather",
             Bound::Copies => "copies",
+            Bound::Exposed => "exposed",
             Bound::Tiles => "tiles",
             Bound::Shared => "shared",
             Bound::Reductions => "reductions",

@@ -96,6 +96,8 @@ pub struct BStationary {
     pub panel: Panel,
     /// Rows of B in a tile.
     pub rows: u64,
+    /// Tiles that shared memory holds: with several, one is copied while another is multiplied.
+    pub stages: u32,
     /// Mean nonzeros of a row in a tile, in the rows that have any there.
     pub per_segment: f64,
     /// Most nonzeros of a segment.
@@ -368,8 +370,12 @@ impl Terms<'_, '_> {
         let vectors = f64::from(s.panel.tiles);
         let arithmetic = vectors * (1.0 + work.arithmetic(s.panel.vector));
         let warps = imbalance * panels * of_warp;
-        self.add(Bound::Copies, tiles.max(units) * rows * panel_bytes / l2);
-        self.add(Bound::Tiles, (tiles / units).max(1.0));
+        let copies = tiles.max(units) * rows * panel_bytes / l2;
+        let of_unit = (tiles / units).max(1.0);
+        self.add(Bound::Copies, copies);
+        // With several stages the first tile of a multiprocessor alone.
+        self.add(Bound::Exposed, if s.stages > 1 { copies / of_unit } else { copies });
+        self.add(Bound::Tiles, of_unit);
         self.add(
             Bound::Shared,
             imbalance * work.nnz() * work.row_bytes() / (units * work.rates.shared),

@@ -1,6 +1,6 @@
 //! Records of one platform: a GPU, or a CPU with a number of threads.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::compare::{Comparison, compare_beside};
 use super::ratios::{Groups, grouped};
@@ -118,10 +118,24 @@ pub(crate) struct Platform {
 }
 
 impl Platform {
-    /// The platforms of `records`, in order of their names.
+    /// The platforms of `records`, in order of their names. Where products that follow one another
+    /// were measured beside several versions of cuSPARSE, those of each version are a platform.
     pub fn all(records: &[Record]) -> Vec<Platform> {
+        let mut versions = BTreeMap::<&str, BTreeMap<u64, &str>>::new();
+        for r in records.iter().filter(|r| r.sets.is_some()) {
+            if let (Some(gpu), Some(version)) = (&r.gpu, r.cusparse()) {
+                versions.entry(&gpu.name).or_default().insert(r.group, version);
+            }
+        }
+        versions.retain(|_, of_group| of_group.values().collect::<BTreeSet<_>>().len() > 1);
+        let version = |r: &Record, gpu: &str| versions.get(gpu)?.get(&r.group).copied();
         let name = |r: &Record| match &r.gpu {
-            Some(gpu) => gpu.name.clone(),
+            Some(gpu) => match version(r, &gpu.name) {
+                Some(version) => {
+                    format!("{}, products one after another, cuSPARSE {version}", gpu.name)
+                }
+                None => gpu.name.clone(),
+            },
             None => {
                 let unknown = r.machine.cpu.is_empty();
                 let processor = if unknown { "CPU" } else { &r.machine.cpu };
@@ -297,6 +311,31 @@ mod tests {
         );
         assert_eq!(platforms[1].reference_peers, ["cusparse-alg2"]);
         assert_eq!(platforms[1].algorithms(), BTreeSet::from(["segmented"]));
+    }
+
+    #[test]
+    fn series_beside_several_versions_of_a_library_are_platforms_of_their_own() {
+        let gpu = Some(Gpu { name: "a GPU".into(), ..Gpu::default() });
+        let run = |group, sets, version: &str| {
+            let peer = record("m", "cusparse-alg2", "default");
+            let versions = BTreeMap::from([("cusparse".into(), version.into())]);
+            let peer = Record { versions, ..peer };
+            [record("m", "gustav", "auto"), peer].map(|r| Record {
+                gpu: gpu.clone(),
+                group,
+                sets,
+                ..r
+            })
+        };
+        let names = |runs: &[[Record; 2]]| -> Vec<_> {
+            let platforms = Platform::all(&runs.concat()).into_iter();
+            platforms.map(|p| (p.name, p.records.len())).collect()
+        };
+        let (single, old, new) = (run(1, None, "2"), run(2, Some(2), "1"), run(3, Some(2), "2"));
+        assert_eq!(names(&[single.clone(), old.clone()]), [("a GPU".into(), 4)]);
+        let series =
+            |version| (format!("a GPU, products one after another, cuSPARSE {version}"), 2);
+        assert_eq!(names(&[single, old, new]), [("a GPU".into(), 2), series(1), series(2)]);
     }
 
     #[test]

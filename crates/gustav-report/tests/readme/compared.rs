@@ -1,33 +1,34 @@
 //! Every product beside its peers.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 use gustav_report::{Case, Comparison, Ratios, Record, VENDORS, caches, compare};
 
 use super::{Place, kinds, machines, records, shown};
 
-/// The peers of `place` that took part in a product, as readers know them: all, or MKL alone.
-fn taking_part(own: &[&Comparison<'_>], place: &Place) -> String {
+/// The peers of `place` that took part in a product, as readers know them: all, by `name`, or MKL alone.
+fn taking_part(own: &[&Comparison<'_>], place: &Place, name: &str) -> String {
     let takes_part = |peer: &str| own.iter().any(|c| c.peers.contains_key(peer));
     match place.peers == VENDORS && takes_part("mkl") && !takes_part("graphblas") {
         true => "MKL".into(),
-        false => place.beside.into(),
+        false => name.into(),
     }
 }
 
 /// What the ratios of a product are to: the peers of `place`, and where some of them were wrong, how
 /// often one alone was right.
-fn beside(own: &[&Comparison<'_>], place: &Place) -> String {
+fn beside(own: &[&Comparison<'_>], place: &Place, name: &str) -> String {
     let right =
         |c: &&&Comparison<'_>| place.peers.iter().filter(|p| c.peers.contains_key(*p)).count();
     let most = own.iter().map(|c| right(&c)).max().unwrap_or(0);
     let alone: Vec<_> = own.iter().filter(|c| right(c) == 1 && most > 1).collect();
-    let Some(first) = alone.first() else { return taking_part(own, place) };
+    let Some(first) = alone.first() else { return taking_part(own, place, name) };
     let only = place.peers.iter().find(|p| first.peers.contains_key(*p)).expect("one is right");
     if !alone.iter().all(|c| c.peers.contains_key(only)) || alone.len() * 2 < own.len() {
-        return taking_part(own, place);
+        return taking_part(own, place, name);
     }
-    format!("{}; right on {} of {} by {only} alone", place.beside, alone.len(), own.len())
+    format!("{name}; right on {} of {} by {only} alone", alone.len(), own.len())
 }
 
 /// The matrix of the least ratio.
@@ -65,17 +66,35 @@ fn beside_f32(own: &[&Comparison<'_>], records: &[Record], place: &Place) -> Opt
     Ratios::of_patterns(own.iter().filter_map(|c| Some((c.ours.case.pattern(), ratio(c)?))))
 }
 
-/// Each product and type in a line.
+/// Each product and type in a line; beside several versions of cuSPARSE in a line for each, the newest first.
 pub fn table(place: &Place) -> String {
-    let records = records(place);
-    let compared = compare(&records, "auto");
-    let mut out = machines(&shown(&compared));
+    let all = records(place);
+    let mut out = machines(&shown(&compare(&all, "auto")));
     writeln!(
         out,
         "| product | type | beside | patterns | geomean | worst | best | lost | caches |"
     )
     .unwrap();
     writeln!(out, "|---|---|---|---|---|---|---|---|---|").unwrap();
+    // Of a group, which is one run.
+    let version_of: BTreeMap<_, _> =
+        all.iter().filter_map(|r| Some((r.group, r.cusparse()?))).collect();
+    let versions: BTreeSet<_> = version_of.values().collect();
+    if versions.len() < 2 {
+        return out + &lines(&all, place, place.beside);
+    }
+    for version in versions.iter().rev() {
+        let is_of = |r: &&Record| version_of.get(&r.group) == Some(*version);
+        let own: Vec<_> = all.iter().filter(is_of).cloned().collect();
+        out += &lines(&own, place, &format!("{} {version}", place.beside));
+    }
+    out
+}
+
+/// The lines of records of one version, which readers know as `name`.
+fn lines(records: &[Record], place: &Place, name: &str) -> String {
+    let compared = compare(records, "auto");
+    let mut out = String::new();
     for (product, dtype, own) in kinds(&compared) {
         let ratios =
             own.iter().filter_map(|c| Some((c.ours.case.pattern(), c.against(place.peers)?)));
@@ -88,12 +107,12 @@ pub fn table(place: &Place) -> String {
             false => c.against(place.peers),
         };
         let worst = format!(" ({})", worst_of(&own, or_failed));
-        out += &line([&product, &dtype, &beside(&own, place), &worst, &caches], &r);
+        out += &line([&product, &dtype, &beside(&own, place, name), &worst, &caches], &r);
         if ["f16", "bf16"].contains(&dtype.as_str())
-            && let Some(r) = beside_f32(&own, &records, place)
+            && let Some(r) = beside_f32(&own, records, place)
         {
-            let name = format!("the faster of {} in {dtype} and in f32", place.beside);
-            out += &line([&product, &dtype, &name, "", "cold"], &r);
+            let faster = format!("the faster of {name} in {dtype} and in f32");
+            out += &line([&product, &dtype, &faster, "", "cold"], &r);
         }
     }
     out

@@ -155,6 +155,9 @@ fn unseen() -> String {
     out
 }
 
+/// Operations in the order of tables.
+const OPERATIONS: [&str; 4] = ["spmm", "spmv", "sddmm", "spgemm"];
+
 /// A product's words for readers.
 fn product_of(case: &Case) -> String {
     let Case { operation, columns, sorted, layout, .. } = case;
@@ -171,7 +174,6 @@ fn product_of(case: &Case) -> String {
 
 /// Comparisons by product, in words for readers, and type.
 fn kinds<'a, 'b>(compared: &'b [Comparison<'a>]) -> Vec<(String, String, Vec<&'b Comparison<'a>>)> {
-    const OPERATIONS: [&str; 4] = ["spmm", "spmv", "sddmm", "spgemm"];
     let mut found = BTreeMap::<_, Vec<_>>::new();
     for c in compared {
         let Case { operation, columns, sorted, dtype, layout, .. } = &c.ours.case;

@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fmt::Write;
 
-use gustav_report::{Ratios, Record, Status};
+use gustav_report::{Case, Ratios, Record, Status};
 
-use super::{GPU, UNSEEN, machines, product_of, records_of};
+use super::{GPU, OPERATIONS, UNSEEN, machines, product_of, records_of};
 
 /// The suite that has them.
 pub const SUITE: &str = "gpu-published";
@@ -23,14 +23,12 @@ pub fn table() -> String {
     let head = "product | type | beside | matrices | geomean | worst | best | lost | wrong | failed | not offered";
     writeln!(out, "| {head} |").unwrap();
     writeln!(out, "|{}", "---|".repeat(head.split('|').count())).unwrap();
-    let mut kinds: Vec<_> = Vec::new();
-    for case in records.iter().map(|r| &r.case) {
-        let kind = (product_of(case), case.dtype.clone());
-        if !kinds.contains(&kind) {
-            kinds.push(kind);
-        }
-    }
-    for (product, dtype) in kinds {
+    let kind = |case: &Case| {
+        let operation = OPERATIONS.iter().position(|o| *o == case.operation);
+        (operation, case.columns, case.dtype.clone(), product_of(case))
+    };
+    let kinds: BTreeSet<_> = records.iter().map(|r| kind(&r.case)).collect();
+    for (.., dtype, product) in kinds {
         let own: Vec<_> = records
             .iter()
             .filter(|r| product_of(&r.case) == product && r.case.dtype == dtype)
