@@ -48,7 +48,9 @@ pub use figures::picture_of_ranks;
 pub use layouts::{Layouts, Mask};
 pub use machine::{Gpu, Machine};
 pub use ranks::{BesidePetsc, CountedBytes, RankRecords, SCHEMES, Speed, read_ranks};
-pub use record::{Record, Stage, Status, parse as parse_records, read as read_records};
+pub use record::{
+    Record, Stage, Status, cusparse_of_groups, parse as parse_records, read as read_records,
+};
 pub use record_file::{MeasurementId, RecordFile, RecordIndex};
 pub use regrets::{Regret, read as read_regrets};
 pub use report::{Beside, Report, Written, pictures, summary};

@@ -156,6 +156,14 @@ pub struct Record {
     pub unseen: bool,
 }
 
+/// The version of cuSPARSE beside which the records of each group were measured, if it was.
+pub fn cusparse_of_groups<'a>(
+    records: impl IntoIterator<Item = &'a Record>,
+) -> BTreeMap<u64, &'a str> {
+    let version = |r: &'a Record| Some((r.group, r.versions.get("cusparse")?.as_str()));
+    records.into_iter().filter_map(version).collect()
+}
+
 impl Record {
     /// A record of `case` without results.
     pub fn blank(case: Case) -> Self {
@@ -209,11 +217,6 @@ impl Record {
     /// Whether the engine is Gustav, not a peer.
     pub fn is_ours(&self) -> bool {
         self.engine == "gustav"
-    }
-
-    /// The version of cuSPARSE that it is of.
-    pub fn cusparse(&self) -> Option<&str> {
-        self.versions.get("cusparse").map(String::as_str)
     }
 
     /// Whether it is of a whole program, not of one product.

@@ -299,8 +299,8 @@ pub(super) struct Rows<'a, T: Scalar, I> {
 
 // Rows for which one panel of columns is computed before the next: their part of A stays in L1.
 const BLOCK: usize = 16;
-// Fewest rows without nonzeros that are written apart: for fewer, beginning with the panels anew
-// costs more than it saves.
+// Fewest consecutive empty rows that `clear` writes: with fewer, restarting the panels costs more
+// than it saves.
 const RUN: usize = 4;
 
 impl<T: Scalar, I: Index> Panels<T> for Rows<'_, T, I> {
@@ -360,10 +360,14 @@ impl<T: Scalar, I: Index> Rows<'_, T, I> {
 }
 
 impl<'a, T: Scalar, I> Rows<'a, T, I> {
-    /// The rows before the first run of rows without nonzeros, or that run where they begin with
-    /// one; and whether it is that. Runs of fewer than [`RUN`] rows count as other rows.
-    pub(super) fn up_to_run(&self) -> (Rows<'a, T, I>, bool) {
+    /// The rows before the first run of empty rows, or that run where they begin with one; and
+    /// whether [`clear`](Rows::clear) is to write them. Runs of fewer than [`RUN`] rows count as
+    /// other rows, and so do all where C has one panel of columns or is not plain.
+    pub(super) fn up_to_run(&self, several_panels: bool) -> (Rows<'a, T, I>, bool) {
         let (op, Range { start, end }) = (self.op, self.rows.clone());
+        if !several_panels || !op.plain {
+            return (Rows { op, rows: start..end }, false);
+        }
         let run = |from: usize| (from..end).take_while(|&row| op.offsets.row(row).is_empty());
         let begins = |row: &usize| run(*row).take(RUN).count() == RUN;
         let empty = start < end && begins(&start);
@@ -383,27 +387,28 @@ impl<'a, T: Scalar, I> Rows<'a, T, I> {
     #[inline(always)]
     pub(super) unsafe fn clear<V: Vector<T>>(&self) {
         let op = self.op;
-        let (lines, length) = match op.ldc == op.columns {
+        // Rows of a packed C are one span.
+        let (spans, length) = match op.ldc == op.columns {
             true => (1, self.rows.len() * op.columns),
             false => (self.rows.len(), op.columns),
         };
-        for line in 0..lines {
+        for span in 0..spans {
             // SAFETY: promised by the caller; rows that are streamed are made of whole vectors.
             unsafe {
-                let c = op.c.add((self.rows.start + line) * op.ldc);
-                let vectors = (0..length).step_by(V::LANES);
+                let c = op.c.add((self.rows.start + span) * op.ldc);
+                let starts = (0..length).step_by(V::LANES);
                 let zero = V::splat(op.zero);
                 match op.streaming {
                     Streaming::No => {
                         slice::from_raw_parts_mut(c, length).fill(T::from_accum(op.zero));
                     }
                     Streaming::Vectors => {
-                        for k in vectors {
+                        for k in starts {
                             V::stream(c.add(k), zero);
                         }
                     }
                     Streaming::Bytes16 => {
-                        for k in vectors {
+                        for k in starts {
                             V::stream_16(c.add(k), zero);
                         }
                     }
@@ -422,8 +427,7 @@ impl<T: Scalar, I: Index> Work<T> for Rows<'_, T, I> {
         let mut start = self.rows.start;
         while start < self.rows.end {
             let block = Rows { op, rows: start..self.rows.end.min(start + step) };
-            let (block, empty) =
-                if several && op.plain { block.up_to_run() } else { (block, false) };
+            let (block, empty) = block.up_to_run(several);
             start = block.rows.end;
             // SAFETY: promised by the caller.
             unsafe {

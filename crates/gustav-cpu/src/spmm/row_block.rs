@@ -187,7 +187,7 @@ impl<T: Scalar, I: Index> Work<T> for Groups<'_, T, I> {
             }
             let rows = Rows { op, rows: start..end };
             // No run begins or ends within a group: all rows of a group have nonzeros, or none has.
-            let (rows, empty) = if several && op.plain { rows.up_to_run() } else { (rows, false) };
+            let (rows, empty) = rows.up_to_run(several);
             start = rows.rows.end;
             // SAFETY: promised by the caller.
             unsafe {

@@ -4,6 +4,7 @@
 mod battery;
 mod column_panel;
 mod csb;
+mod empty_rows;
 mod merge_path;
 mod misuse;
 mod nonzero_split;

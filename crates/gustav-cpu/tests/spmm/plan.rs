@@ -1,10 +1,11 @@
 use gustav_core::{
     Buffer, Csr, Dense, DenseView, DenseViewMut, Epilogue, Error, Layout, Problem, bf16, f16,
 };
+use gustav_cpu::arch::Isa;
 use gustav_cpu::{CpuScalar, Options, SpmmPlan, spmm};
 use gustav_plan::{Algorithm, Chooser};
 
-use crate::battery::{available, numbers};
+use crate::battery::numbers;
 
 pub fn matrix(scale: f32) -> Csr<f32> {
     let (mut offsets, mut indices) = (vec![0u32], Vec::new());
@@ -96,17 +97,16 @@ fn c_may_lie_anywhere() {
         let values = a.values().iter().map(|v| T::from_f64(f64::from(*v))).collect::<Vec<_>>();
         let (rows, cols) = (a.nrows(), a.ncols());
         let a = Csr::new(rows, cols, a.offsets().to_vec(), a.indices().to_vec(), values).unwrap();
-        for n in [8, 16, 24, 32, 33, 144] {
+        for n in [8, 16, 24, 32, 33] {
             let b: Vec<T> = numbers(cols * n).iter().map(|v| T::from_f64(f64::from(*v))).collect();
             let b = DenseView::row_major(cols, n, &b).unwrap();
-            let algorithms = [Algorithm::RowSplit, Algorithm::RowBlock].into_iter();
-            for (algorithm, isa) in algorithms.flat_map(|a| available().map(move |isa| (a, isa))) {
+            for isa in Isa::ALL.into_iter().filter(|isa| isa.available()) {
                 let mut expected = None;
                 for (streaming, shift) in
                     [false, true].into_iter().flat_map(|s| (0..9).map(move |k| (s, k)))
                 {
                     let options = Options {
-                        chooser: Chooser::Named(algorithm),
+                        chooser: Chooser::Named(Algorithm::RowSplit),
                         isa: Some(isa),
                         streaming: Some(streaming),
                         ..Options::default()
@@ -125,9 +125,7 @@ fn c_may_lie_anywhere() {
                     let found: Vec<f64> = memory[range].iter().map(|v| v.to_f64()).collect();
                     assert!(found.iter().any(|v| *v != 0.0), "an empty product proves nothing");
                     let expected = expected.get_or_insert_with(|| found.clone());
-                    let how =
-                        format!("{algorithm}, {isa}, n = {n}, streaming {streaming}, {shift}");
-                    assert!(*expected == found, "{how}");
+                    assert!(*expected == found, "{isa}, n = {n}, streaming {streaming}, {shift}");
                 }
             }
         }

@@ -68,7 +68,7 @@ pub enum Bound {
     Gather,
     /// Bytes of tiles of B that are copied to shared memory, at the bandwidth of L2.
     Copies,
-    /// Those of them during which nothing is multiplied, at the bandwidth of L2.
+    /// Bytes of tiles that are copied while nothing is multiplied, at the bandwidth of L2.
     Exposed,
     /// Tiles that a multiprocessor takes one after another, one microsecond each.
     Tiles,

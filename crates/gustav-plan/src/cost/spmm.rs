@@ -476,8 +476,8 @@ mod tests {
     use crate::cost::Parameters;
     use crate::facts::row_lengths::COUNTS;
 
-    /// The bounds of a schedule on rows of these lengths, by name.
-    fn bounds(rows: &[usize], schedule: Segmented) -> Vec<(Bound, f64)> {
+    /// The bounds of a schedule on rows of these lengths.
+    fn bounds_of(rows: &[usize], schedule: Schedule) -> Vec<(Bound, f64)> {
         let mut counts = vec![0; COUNTS];
         for length in rows {
             counts[RowLengths::bin(*length as u64)] += 1;
@@ -501,7 +501,11 @@ mod tests {
             profile: &profile,
             rates: Parameters::of_gpus().rates,
         };
-        work.bounds(&Schedule::Segmented(schedule)).terms
+        work.bounds(&schedule).terms
+    }
+
+    fn bounds(rows: &[usize], schedule: Segmented) -> Vec<(Bound, f64)> {
+        bounds_of(rows, Schedule::Segmented(schedule))
     }
 
     fn schedule(subgroups: u32, longest: Option<u32>, short: Option<Short>) -> Segmented {
@@ -533,5 +537,22 @@ mod tests {
         assert_eq!(of(4, false, Bound::Chain), 7.0 + 2.0);
         assert!(of(4, true, Bound::Latency) < 0.6 * of(4, false, Bound::Latency));
         assert!(of(4, false, Bound::Stores) > of(1, false, Bound::Stores));
+    }
+
+    #[test]
+    fn several_stages_hide_the_copies_of_all_tiles_but_the_first() {
+        let of = |rows: u64, stages: u32, bound: Bound| {
+            let panel = Panel { vector: 2, lanes: 16, tiles: 1 };
+            let (per_segment, longest, block, batch) = (4.0, 64, 1024, 4);
+            let tile = BStationary { panel, rows, stages, per_segment, longest, block, batch };
+            let found = bounds_of(&[30; 500], Schedule::BStationary(tile));
+            found.into_iter().find(|(b, _)| *b == bound).map_or(0.0, |(_, us)| us)
+        };
+        // B has 900 rows: as many tiles, which the multiprocessors take one after another, or one.
+        let rounds = of(1, 2, Bound::Tiles);
+        assert!(rounds > 6.0, "{rounds} rounds of tiles");
+        assert_eq!(of(1, 1, Bound::Exposed), of(1, 1, Bound::Copies));
+        assert_eq!(of(1, 2, Bound::Exposed), of(1, 2, Bound::Copies) / rounds);
+        assert_eq!(of(900, 2, Bound::Exposed), of(900, 1, Bound::Exposed));
     }
 }

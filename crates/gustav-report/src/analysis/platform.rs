@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::compare::{Comparison, compare_beside};
 use super::ratios::{Groups, grouped};
+use crate::record::cusparse_of_groups;
 use crate::{CHOOSERS, Case, Layouts, Record, Status, VENDORS};
 
 /// The product computed, apart from the matrix.
@@ -118,21 +119,25 @@ pub(crate) struct Platform {
 }
 
 impl Platform {
-    /// The platforms of `records`, in order of their names. Where products that follow one another
-    /// were measured beside several versions of cuSPARSE, those of each version are a platform.
+    /// The platforms of `records`, in order of their names. Where series of products were measured
+    /// beside several versions of cuSPARSE on a GPU, those of each version are a platform.
     pub fn all(records: &[Record]) -> Vec<Platform> {
-        let mut versions = BTreeMap::<&str, BTreeMap<u64, &str>>::new();
-        for r in records.iter().filter(|r| r.sets.is_some()) {
-            if let (Some(gpu), Some(version)) = (&r.gpu, r.cusparse()) {
-                versions.entry(&gpu.name).or_default().insert(r.group, version);
-            }
-        }
-        versions.retain(|_, of_group| of_group.values().collect::<BTreeSet<_>>().len() > 1);
-        let version = |r: &Record, gpu: &str| versions.get(gpu)?.get(&r.group).copied();
+        let in_series = grouped(
+            records
+                .iter()
+                .filter(|r| r.sets.is_some())
+                .filter_map(|r| Some((&r.gpu.as_ref()?.name, r))),
+        );
+        let versions: BTreeMap<_, _> = in_series
+            .into_iter()
+            .map(|(gpu, own)| (gpu, cusparse_of_groups(own)))
+            .filter(|(_, of_group)| of_group.values().collect::<BTreeSet<_>>().len() > 1)
+            .collect();
+        let version = |r: &Record, gpu: &String| versions.get(gpu)?.get(&r.group).copied();
         let name = |r: &Record| match &r.gpu {
             Some(gpu) => match version(r, &gpu.name) {
                 Some(version) => {
-                    format!("{}, products one after another, cuSPARSE {version}", gpu.name)
+                    format!("{}, series of products, cuSPARSE {version}", gpu.name)
                 }
                 None => gpu.name.clone(),
             },
@@ -333,8 +338,7 @@ mod tests {
         };
         let (single, old, new) = (run(1, None, "2"), run(2, Some(2), "1"), run(3, Some(2), "2"));
         assert_eq!(names(&[single.clone(), old.clone()]), [("a GPU".into(), 4)]);
-        let series =
-            |version| (format!("a GPU, products one after another, cuSPARSE {version}"), 2);
+        let series = |version| (format!("a GPU, series of products, cuSPARSE {version}"), 2);
         assert_eq!(names(&[single, old, new]), [("a GPU".into(), 2), series(1), series(2)]);
     }
 

@@ -1,9 +1,12 @@
 //! Every product beside its peers.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::cmp::Reverse;
 use std::fmt::Write;
 
-use gustav_report::{Case, Comparison, Ratios, Record, VENDORS, caches, compare};
+use gustav_core::{DType, Operation};
+use gustav_report::{
+    Case, Comparison, Ratios, Record, VENDORS, caches, compare, cusparse_of_groups,
+};
 
 use super::{Place, kinds, machines, records, shown};
 
@@ -76,19 +79,28 @@ pub fn table(place: &Place) -> String {
     )
     .unwrap();
     writeln!(out, "|---|---|---|---|---|---|---|---|---|").unwrap();
-    // Of a group, which is one run.
-    let version_of: BTreeMap<_, _> =
-        all.iter().filter_map(|r| Some((r.group, r.cusparse()?))).collect();
-    let versions: BTreeSet<_> = version_of.values().collect();
+    let versions = by_version(&all);
     if versions.len() < 2 {
         return out + &lines(&all, place, place.beside);
     }
-    for version in versions.iter().rev() {
-        let is_of = |r: &&Record| version_of.get(&r.group) == Some(*version);
-        let own: Vec<_> = all.iter().filter(is_of).cloned().collect();
-        out += &lines(&own, place, &format!("{} {version}", place.beside));
+    for (version, own) in &versions {
+        out += &lines(own, place, &format!("{} {version}", place.beside));
     }
     out
+}
+
+/// The records beside each version of cuSPARSE, the newest first.
+fn by_version(records: &[Record]) -> Vec<(&str, Vec<Record>)> {
+    let of_groups = cusparse_of_groups(records);
+    let mut versions: Vec<_> = of_groups.values().copied().collect();
+    let numbers = |v: &&str| v.split('.').map(|n| n.parse().unwrap_or(0)).collect::<Vec<u32>>();
+    versions.sort_by_key(|v| Reverse(numbers(v)));
+    versions.dedup();
+    let own = |version| {
+        let is_of = |r: &&Record| of_groups.get(&r.group) == Some(&version);
+        (version, records.iter().filter(is_of).cloned().collect())
+    };
+    versions.into_iter().map(own).collect()
 }
 
 /// The lines of records of one version, which readers know as `name`.
@@ -116,4 +128,23 @@ fn lines(records: &[Record], place: &Place, name: &str) -> String {
         }
     }
     out
+}
+
+#[test]
+fn versions_are_numbers_and_groups_are_of_one() {
+    let record = |group, engine: &str, version: Option<&str>| {
+        let case = Case::new("m", Operation::Spmv, 1, DType::F32);
+        let versions = version.map(|v| ("cusparse".into(), v.into())).into_iter().collect();
+        Record { group, engine: engine.into(), versions, ..Record::blank(case) }
+    };
+    let records = [
+        record(1, "gustav", None),
+        record(1, "cusparse-alg1", Some("12.9.4")),
+        record(2, "gustav", None),
+        record(2, "cusparse-alg1", Some("12.10.1")),
+        record(2, "cusparse-alg2", Some("12.10.1")),
+    ];
+    let found = by_version(&records);
+    let counts: Vec<_> = found.iter().map(|(version, own)| (*version, own.len())).collect();
+    assert_eq!(counts, [("12.10.1", 3), ("12.9.4", 2)]);
 }

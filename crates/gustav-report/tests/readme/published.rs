@@ -20,7 +20,7 @@ pub fn table() -> String {
     let counts = |r: &Record| r.suite == SUITE && (r.is_ours() || is_published(&r.engine));
     let records: Vec<_> = records.into_iter().filter(counts).collect();
     let mut out = machines(&records);
-    let head = "product | type | beside | matrices | geomean | worst | best | lost | wrong | failed | not offered";
+    let head = "product | type | beside | patterns | geomean | worst | best | lost | wrong | failed | not offered";
     writeln!(out, "| {head} |").unwrap();
     writeln!(out, "|{}", "---|".repeat(head.split('|').count())).unwrap();
     let kind = |case: &Case| {
@@ -51,16 +51,19 @@ pub fn table() -> String {
                 }
             }
             let (mut ratios, mut failed) = (Vec::new(), Vec::new());
+            let mut patterns = Vec::new();
             for (matrix, theirs) in latest {
                 let ours = ours.get(&(matrix, theirs.group)).copied().flatten();
                 match ours.zip(theirs.execute_ms) {
-                    Some((ours, theirs)) => ratios.push((theirs / ours, matrix.as_str())),
+                    Some((ours, ms)) => {
+                        ratios.push((ms / ours, matrix.as_str()));
+                        patterns.push((theirs.case.pattern(), ms / ours));
+                    }
                     None => failed.push((0.0, matrix.as_str())),
                 }
             }
             write!(out, "| {product} | {dtype} | {name} |").unwrap();
-            let plain: Vec<_> = ratios.iter().map(|(ratio, _)| *ratio).collect();
-            match Ratios::of(&plain).map(|r| r.with_failed(failed.len())) {
+            match Ratios::of_patterns(patterns).map(|r| r.with_failed(failed.len())) {
                 Some(Ratios { count, geomean, worst, best, lost }) => {
                     let all = ratios.iter().chain(&failed);
                     let of_worst = all.min_by(|a, b| a.0.total_cmp(&b.0)).unwrap().1;
