@@ -360,32 +360,34 @@ impl<T: Scalar, I: Index> Rows<'_, T, I> {
 }
 
 impl<'a, T: Scalar, I> Rows<'a, T, I> {
-    /// The rows before the first run of empty rows, or that run where they begin with one; and
-    /// whether [`clear`](Rows::clear) is to write them. Runs of fewer than [`RUN`] rows count as
-    /// other rows, and so do all where C has one panel of columns or is not plain.
-    pub(super) fn up_to_run(&self, several_panels: bool) -> (Rows<'a, T, I>, bool) {
+    /// Writes the run of empty rows that these begin with, if they do, and returns the rows from
+    /// there to the next run. Runs of fewer than [`RUN`] rows count as other rows, and so do all
+    /// where C has one panel of columns or is not plain.
+    ///
+    /// # Safety
+    /// No other thread touches these rows of C; the instruction set is available.
+    #[inline(always)]
+    pub(super) unsafe fn after_run<V: Vector<T>>(self, several_panels: bool) -> Self {
         let (op, Range { start, end }) = (self.op, self.rows.clone());
         if !several_panels || !op.plain {
-            return (Rows { op, rows: start..end }, false);
+            return self;
         }
         let run = |from: usize| (from..end).take_while(|&row| op.offsets.row(row).is_empty());
         let begins = |row: &usize| run(*row).take(RUN).count() == RUN;
-        let empty = start < end && begins(&start);
-        let end = match empty {
-            true => start + run(start).count(),
-            false => (start..end).find(begins).unwrap_or(end),
-        };
-        (Rows { op, rows: start..end }, empty)
+        let first = if begins(&start) { start + run(start).count() } else { start };
+        // SAFETY: promised by the caller; `op` is plain.
+        unsafe { Rows { op, rows: start..first }.clear::<V>() };
+        Rows { op, rows: first..(first..end).find(begins).unwrap_or(end) }
     }
 
     /// Writes empty sums to the rows, in the order of addresses. Panels one after another would
     /// write a part of every row, and return for the next: memory takes that more slowly, and
-    /// several times so where panels share cache lines that are streamed.
+    /// several times so where a cache line that is streamed has columns of two panels.
     ///
     /// # Safety
     /// `op` is plain; no other thread touches these rows of C; the instruction set is available.
     #[inline(always)]
-    pub(super) unsafe fn clear<V: Vector<T>>(&self) {
+    unsafe fn clear<V: Vector<T>>(&self) {
         let op = self.op;
         // Rows of a packed C are one span.
         let (spans, length) = match op.ldc == op.columns {
@@ -427,15 +429,11 @@ impl<T: Scalar, I: Index> Work<T> for Rows<'_, T, I> {
         let mut start = self.rows.start;
         while start < self.rows.end {
             let block = Rows { op, rows: start..self.rows.end.min(start + step) };
-            let (block, empty) = block.up_to_run(several);
-            start = block.rows.end;
             // SAFETY: promised by the caller.
             unsafe {
-                if empty {
-                    block.clear::<V>();
-                } else {
-                    for_each_panel!(T, I, V, columns, V::WIDTH, block)
-                }
+                let block = block.after_run::<V>(several);
+                start = block.rows.end;
+                for_each_panel!(T, I, V, columns, V::WIDTH, block)
             }
         }
     }

@@ -186,17 +186,13 @@ impl<T: Scalar, I: Index> Work<T> for Groups<'_, T, I> {
                 end += 1;
             }
             let rows = Rows { op, rows: start..end };
-            // No run begins or ends within a group: all rows of a group have nonzeros, or none has.
-            let (rows, empty) = rows.up_to_run(several);
-            start = rows.rows.end;
             // SAFETY: promised by the caller.
             unsafe {
-                if empty {
-                    rows.clear::<V>();
-                } else {
-                    let block = Groups { op, groups, rows: rows.rows };
-                    for_each_panel!(T, I, V, columns, V::GROUP_WIDTH, block)
-                }
+                // No run begins or ends within a group: all rows of a group have nonzeros, or none has.
+                let rows = rows.after_run::<V>(several).rows;
+                start = rows.end;
+                let block = Groups { op, groups, rows };
+                for_each_panel!(T, I, V, columns, V::GROUP_WIDTH, block)
             }
         }
     }
