@@ -70,15 +70,6 @@ struct Chunk {
     }
 };
 
-// Prefetches a segment of A into L2: a group loads one chunk ahead, which is not enough where few groups have
-// long runs and memory is far.
-__device__ __forceinline__ void prefetch_segment(const Operands &args, Position first, Position last) {
-    if (last - first <= 2 * CHUNK * SUBGROUPS) return;
-    const u64 count = last - first;
-    ptx::prefetch(args.indices + first, count * sizeof(Index), threadIdx.x % GROUP, GROUP);
-    ptx::prefetch(args.values + first, count * sizeof(Value), threadIdx.x % GROUP, GROUP);
-}
-
 // Rows of B of a chunk.
 using Rows = tile::Pack<Value, VECTOR>[CHUNK][TILES];
 

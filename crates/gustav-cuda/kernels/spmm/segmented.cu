@@ -4,9 +4,10 @@
 // that holds all columns of a panel of C in registers, so that A is read once per panel and B in
 // loads of 16 bytes.
 //
-//   grid.x -> segments, BLOCK / GROUP a CTA     grid.y -> panels of PANEL columns, of every product of a batch
-//   subgroup s takes chunks s, s + SUBGROUPS, ... of CHUNK nonzeros, and subgroup 0 the last nonzeros of A, which are
-//   no whole chunk; sums are reduced by shuffles
+//   grid.x -> segments, BLOCK / (WARPS GROUP) a CTA     grid.y -> panels of PANEL columns, of every product of a batch
+//   subgroup s of the S that share a segment takes chunks s, s + S, ... of CHUNK nonzeros, and subgroup 0 the last
+//   nonzeros of A, which are no whole chunk; sums are reduced by shuffles, and through shared memory where all warps of
+//   a CTA share a segment (WARPS > 1)
 //   group, subgroups, lanes and chunks: see spmm/group.cuh
 //   with SEVERAL groups sum the head of the list, long segments; each subgroup by itself then sums several of the rest,
 //   one after another (spmm/segments_per_group.cuh) or at once (spmm/segments_at_once.cuh)
@@ -35,7 +36,11 @@ constexpr bool ORDERED = GUSTAV_ORDERED;  // whole rows in the order of a list
 
 using Segment = schedule::Segment<Position>;
 
-constexpr int STEP = CHUNK * SUBGROUPS;
+constexpr int WARPS = GUSTAV_WARPS;  // that share a segment, if more than one
+constexpr int SHARING = WARPS * GROUP;  // threads that share a segment
+constexpr int STEP = CHUNK * SUBGROUPS * WARPS;
+static_assert(WARPS == 1 || (SHARING == BLOCK && GROUP == 32), "one warp or the whole CTA shares a segment");
+static_assert(WARPS == 1 || (STAGES == 0 && !SEVERAL), "warps share one segment, with rows of B in registers");
 static_assert(!FILTERED || (STAGES == 0 && !SEVERAL), "only rows of B in registers are filtered");
 
 // Rows of B pass through shared memory if the chip has asynchronous copies.
@@ -78,6 +83,15 @@ __device__ __forceinline__ void store(const Operands &args, const Segment &s,
 #endif
         }
     }
+}
+
+// Prefetches a segment of A into L2: a group loads one chunk ahead, which is not enough where few groups have
+// long runs and memory is far.
+__device__ __forceinline__ void prefetch_segment(const Operands &args, Position first, Position last) {
+    if (last - first <= 2 * STEP || threadIdx.x % SHARING >= GROUP) return;
+    const u64 count = last - first;
+    ptx::prefetch(args.indices + first, count * sizeof(Index), threadIdx.x % GROUP, GROUP);
+    ptx::prefetch(args.values + first, count * sizeof(Value), threadIdx.x % GROUP, GROUP);
 }
 
 // Sums a segment with rows of B in registers; the next chunk of A is loaded before this one is
@@ -186,7 +200,26 @@ __device__ __forceinline__ void sum_tail(const Operands &args, const Value *b, c
     }
 }
 
-// One group's segment in one panel.
+// The sums of all warps, in the first of them. Another call may follow after a barrier.
+__device__ __forceinline__ void add_warps(Sum (&sum)[TILES][VECTOR]) {
+    __shared__ Sum parts[WARPS > 1 ? WARPS - 1 : 1][VECTOR][LANES];
+    const int warp = threadIdx.x / 32, lane = threadIdx.x % LANES;
+#pragma unroll
+    for (int k = 0; k < TILES; ++k) {
+        if (k > 0) __syncthreads();
+        if (warp > 0 && threadIdx.x % 32 < LANES)
+#pragma unroll
+            for (int v = 0; v < VECTOR; ++v) parts[warp - 1][v][lane] = sum[k][v];
+        __syncthreads();
+        if (warp > 0) continue;
+#pragma unroll
+        for (int w = 0; w < WARPS - 1; ++w)
+#pragma unroll
+            for (int v = 0; v < VECTOR; ++v) sum[k][v] = Reduction::add(sum[k][v], parts[w][v][lane]);
+    }
+}
+
+// One group's segment in one panel, or that of all warps.
 __device__ __forceinline__ void multiply(const Arguments &args, const Operands &operands, const Segment &s,
                                          u64 panel, u64 column, int sub, Stage *stage) {
     const Span span(operands.columns, column);
@@ -195,15 +228,20 @@ __device__ __forceinline__ void multiply(const Arguments &args, const Operands &
     // A lane past the last column has nothing to sum but takes part in the shuffles.
     const Position end = span.has(0) ? s.last : 0;
     const Position chunks = TAIL ? whole_chunks(operands) : end, last = end < chunks ? end : chunks;
-    const Position position = (s.first & ~(Position)(CHUNK - 1)) + sub * CHUNK;
+    const int warp = WARPS > 1 ? threadIdx.x / 32 : 0;
+    const Position position = (s.first & ~(Position)(CHUNK - 1)) + (warp * SUBGROUPS + sub) * CHUNK;
     const Value *b = own_column(operands, column);
     if constexpr (STAGED)
         sum_staged(operands, b, span, s.first, last, position, stage, sum);
     else
         sum_direct(operands, b, span, s.first, last, position, sum);
-    if (TAIL && sub == 0) sum_tail(operands, b, span, s.first, end, sum);
+    if (TAIL && sub == 0 && warp == 0) sum_tail(operands, b, span, s.first, end, sum);
 #pragma unroll
     for (int k = 0; k < TILES; ++k) add_subgroups(sum[k], ~0u);
+    if constexpr (WARPS > 1) {
+        add_warps(sum);
+        if (warp > 0) return;
+    }
     store(operands, s, sum, span, sub);
     if (!LIST || GUSTAV_REDUCE || !s.cut()) return;
     const schedule::CutRow cut = schedule::cut_row(args.slot_rows, s.target());
@@ -250,7 +288,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT / BLOCK)
         }
     }
     __shared__ Stage stage[STAGED ? DEPTH * CHUNK * TILES * BLOCK : 1];
-    const Segment s = segment(args, (u64)blockIdx.x * (BLOCK / GROUP) + threadIdx.x / GROUP);
+    const Segment s = segment(args, (u64)blockIdx.x * (BLOCK / SHARING) + threadIdx.x / SHARING);
     prefetch();
     if (PREFETCH_A && blockIdx.y == 0) prefetch_segment(args.operands, s.first, s.last);
     const int sub = threadIdx.x % GROUP / LANES;
@@ -263,7 +301,10 @@ extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT / BLOCK)
     if constexpr (SEVERAL)
         take(args.panel + blockIdx.y);
     else
-        for (u64 panel = blockIdx.y; is_panel(args, panel); panel += gridDim.y) take(panel);
+        for (u64 panel = blockIdx.y; is_panel(args, panel); panel += gridDim.y) {
+            take(panel);
+            if constexpr (WARPS > 1) __syncthreads();
+        }
 }
 
 // Scales the cut rows of C by beta before their parts are added. One CTA a row.

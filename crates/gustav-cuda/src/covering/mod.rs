@@ -247,6 +247,24 @@ fn copies(dtype: DType, semiring: Semiring, number: usize) -> Request {
     segments(dtype, semiring, number, config)
 }
 
+/// Warps that share a segment, of as many lanes as fill them.
+fn warps(dtype: DType, semiring: Semiring, number: usize) -> Request {
+    let (lanes, tiles) = [(8, 1), (32, 2), (4, 3), (1, 1), (16, 1)][number % 5];
+    let warps = [8, 4, 2][number % 3];
+    let config = of_segments(dtype, semiring, number);
+    let config = Config {
+        lanes,
+        tiles,
+        subgroups: 32 / lanes,
+        warps,
+        block: 32 * warps,
+        chunk: [4, 2][number % 2],
+        prefetch_a: number & 2 == 2,
+        ..config
+    };
+    segments(dtype, semiring, number, config)
+}
+
 fn several_segments(dtype: DType, semiring: Semiring, number: usize) -> Request {
     let (lanes, tiles, subgroups) =
         [(16, 2, 1), (32, 1, 1), (8, 2, 4), (1, 3, 1), (4, 1, 8)][number % 5];
@@ -277,6 +295,7 @@ fn of_segments(dtype: DType, semiring: Semiring, number: usize) -> Config {
         lanes: 1,
         tiles: 1,
         subgroups: 1,
+        warps: 1,
         chunk: 4,
         segments_per_group: 1,
         at_once: false,
@@ -421,6 +440,7 @@ fn requests() -> Vec<(usize, Request)> {
             // The third group flips the choices of the first two.
             requests.push((i + j, segmented(dtype, semiring, 5 * i + 7 * j)));
             requests.push((i + j + 1, several_segments(dtype, semiring, 3 * i + 4 * j)));
+            requests.push((i + j + 2, warps(dtype, semiring, 2 * i + 3 * j)));
             requests.push((i + j + 1, even_shares(dtype, semiring, 5 * i + 7 * j)));
             requests.push((i + j + 2, b_stationary(dtype, semiring, 3 * i + 5 * j)));
             for request in row_block(dtype, semiring, 5 * i + 7 * j) {

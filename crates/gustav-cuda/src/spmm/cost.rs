@@ -68,7 +68,8 @@ impl<'a> Model<'a> {
             Config::Segmented(c) => Schedule::Segmented(Segmented {
                 class: class(c),
                 panel: panel(c.vector, c.lanes, c.tiles),
-                subgroups: c.subgroups,
+                subgroups: c.subgroups * c.warps,
+                warps: c.warps,
                 chunk: c.chunk_of_group(),
                 short: (c.segments_per_group > 1).then(|| Short {
                     below: c.longest.map_or(f64::INFINITY, |longest| match c.window {
@@ -122,6 +123,7 @@ fn panel(vector: u32, lanes: u32, tiles: u32) -> Panel {
 fn class(c: &segmented::Config) -> Class {
     match c.stages {
         _ if c.at_once => Class::SegmentsAtOnce,
+        _ if c.warps > 1 => Class::SharedByWarps,
         _ if c.segments_per_group > 1 && c.subgroups > 1 && c.longest.is_some() => {
             Class::SharedHead
         }

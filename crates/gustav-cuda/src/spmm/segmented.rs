@@ -119,6 +119,7 @@ impl Variant {
             .with("LANES", c.lanes)
             .with("TILES", c.tiles)
             .with("SUBGROUPS", c.subgroups)
+            .with("WARPS", c.warps)
             .with("CHUNK", c.chunk_of_group())
             .with("SEVERAL", c.segments_per_group > 1)
             .with("AT_ONCE", if c.at_once { c.segments_per_group } else { 1 })
@@ -232,7 +233,7 @@ impl Method for Prepared {
         let (segments, count) = (list, count as u64);
         let order = self.order.as_ref().map_or(0, DeviceBuffer::address);
         let (groups, subgroups) =
-            (u64::from(config.block / config.group()), u64::from(config.block / config.lanes));
+            (u64::from(config.block / config.sharing()), u64::from(config.block / config.lanes));
         let panels = (o.columns as u64).div_ceil(config.panel()) * o.batch.count as u64;
         let segments_per_group = config.segments_per_group;
         let (single, ctas) = match segments_per_group {

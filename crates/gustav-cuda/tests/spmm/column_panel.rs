@@ -14,6 +14,7 @@ fn small<T: Scalar, I: Index, O: Index, S: StaticSemiring<T::Accum>>() {
         lanes: 4,
         tiles: 1,
         subgroups: 2,
+        warps: 1,
         chunk: 2,
         segments_per_group: 1,
         at_once: false,

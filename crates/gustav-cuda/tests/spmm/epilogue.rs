@@ -233,6 +233,7 @@ fn segmented_config() -> Config {
         lanes: 4,
         tiles: 2,
         subgroups: 2,
+        warps: 1,
         chunk: 2,
         segments_per_group: 1,
         at_once: false,

@@ -59,6 +59,7 @@ fn segmented(refine: impl Fn(Config) -> Config) -> Options<'static> {
         lanes: 8,
         tiles: 1,
         subgroups: 2,
+        warps: 1,
         chunk: 4,
         segments_per_group: 1,
         at_once: false,

@@ -147,6 +147,7 @@ fn there_are_more_strips_of_columns_than_a_grid_has() {
         lanes: 4,
         tiles: 1,
         subgroups: 2,
+        warps: 1,
         chunk: 2,
         segments_per_group: 1,
         at_once: false,
@@ -172,8 +173,10 @@ fn there_are_more_strips_of_columns_than_a_grid_has() {
         block,
         resident,
     };
+    let by_warps = segmented::Config { subgroups: 8, warps: 2, ..narrow };
     let configured = [
         Segmented(narrow),
+        Segmented(by_warps),
         EvenShares(shares),
         RowBlock(blocks),
         Tensor(tensor::Config { panel: 16, warps: 4, subgroups: 1, resident }),

@@ -99,6 +99,7 @@ fn config(vector: u32, lanes: u32, tiles: u32, subgroups: u32) -> Config {
         lanes,
         tiles,
         subgroups,
+        warps: 1,
         chunk: 4,
         segments_per_group: 1,
         at_once: false,
@@ -127,6 +128,9 @@ fn parts_of_cut_rows_and_subgroups_merge() {
     configured::<f32>(Extremum::Min, config(1, 1, 1, 32));
     configured::<f16>(Extremum::Min, config(8, 4, 2, 2));
     configured::<f64>(Extremum::Max, config(2, 8, 2, 1));
+    configured::<f32>(Extremum::Max, Config { warps: 4, ..config(4, 8, 1, 4) });
+    let by_warps = Config { warps: 8, block: 256, longest: None, ..config(2, 4, 3, 8) };
+    configured::<f64>(Extremum::Min, by_warps);
 }
 
 #[test]

@@ -43,6 +43,7 @@ fn a_list_of_segments() {
         lanes: 1,
         tiles: 1,
         subgroups: 8,
+        warps: 1,
         chunk: 4,
         segments_per_group: 1,
         at_once: false,

@@ -49,8 +49,10 @@ pub struct Segmented {
     pub class: Class,
     /// What a subgroup holds.
     pub panel: Panel,
-    /// Subgroups that share a segment, but for short ones.
+    /// Subgroups that share a segment, but for short ones, of all its warps.
     pub subgroups: u32,
+    /// Warps that share a segment.
+    pub warps: u32,
     /// Nonzeros of it that one of them loads together.
     pub chunk: u32,
     /// Short segments, if a subgroup takes several of them by itself.
@@ -263,7 +265,7 @@ impl Terms<'_, '_> {
             groups.batches += count * batches / at_once;
             groups.ends += count * 2.0 * subgroups / at_once;
             groups.nonzeros += count * (length / subgroups).ceil() * subgroups;
-            groups.stores += count * subgroups * subgroups;
+            groups.stores += count * subgroups * (subgroups / f64::from(s.warps));
         }
         self.groups(s.panel, s.resident, &groups);
         if let Some(longest) = s.longest {
@@ -427,7 +429,7 @@ struct Groups {
     ends: f64,
     /// Nonzeros, idle lanes and subgroups counted in.
     nonzeros: f64,
-    /// Sums that are added and stored: for each subgroup as many as share its segment.
+    /// Sums that are added and stored: for each subgroup as many as share its segment in a warp.
     stores: f64,
     /// Time that groups wait for others of their warp, over that of their own work.
     waiting: f64,
@@ -511,7 +513,7 @@ mod tests {
     fn schedule(subgroups: u32, longest: Option<u32>, short: Option<Short>) -> Segmented {
         let panel = Panel { vector: 4, lanes: 8, tiles: 1 };
         let class = Class::ManyLoads;
-        Segmented { class, panel, subgroups, chunk: 4, short, longest, resident: 1024 }
+        Segmented { class, panel, subgroups, warps: 1, chunk: 4, short, longest, resident: 1024 }
     }
 
     #[test]

@@ -28,6 +28,8 @@ const SHARING: u32 = 8;
 /// Vectors of a row of B for which one a lane can be faster than two.
 const SPREAD_FROM: f64 = 4.0;
 const SPREAD_TO: f64 = 16.0;
+/// Most vectors of a row of B of which the lanes of a warp have one each.
+const ONE_VECTOR_TO: f64 = 32.0;
 
 /// A tuning configuration of one algorithm.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -36,8 +38,10 @@ pub struct Tuning {
     pub algorithm: Algorithm,
     /// Rows of a block, for `row-block` and `tensor`.
     pub height: u32,
-    /// Most subgroups of lanes that share a segment or block.
+    /// Most subgroups of lanes in a warp that share a segment or block.
     pub subgroups: u32,
+    /// Warps that share a segment: 1, or all of a CTA, with as many subgroups as fill them.
+    pub warps: u32,
     /// Nonzeros of A loaded together; with several segments per group, nonzeros whose rows of B are in flight.
     pub chunk: u32,
     /// Segments that a subgroup processes by itself; if more than one, subgroups share long ones alone.
@@ -74,6 +78,7 @@ impl Tuning {
             algorithm,
             height: 1,
             subgroups: 1,
+            warps: 1,
             chunk: 4,
             segments_per_group: 1,
             at_once: false,
@@ -188,6 +193,7 @@ pub fn segmented(problem: &Problem) -> Vec<Tuning> {
         found.extend([whole, short].map(|cut| at_once(1, threads, cut)));
     }
     found.push(copied);
+    found.extend(by_warps(problem));
     // Where two vectors a lane leave lanes idle, three may leave fewer.
     let of_row = problem.columns * problem.dtype.bytes() / VECTOR_BYTES;
     if is_whole(problem) && !of_row.is_power_of_two() {
@@ -195,6 +201,25 @@ pub fn segmented(problem: &Problem) -> Vec<Tuning> {
         found.extend(compact.map(|tuning| Tuning { tiles: 3, ..tuning }));
     }
     found
+}
+
+/// The configurations of `segmented` in which all warps of a CTA share a segment: for few long rows.
+fn by_warps(problem: &Problem) -> Vec<Tuning> {
+    let wide = problem.dtype.bytes() == 8;
+    let shared = |(warps, longest)| {
+        // Of 8-byte values many warps have enough loads in flight with two rows of B each.
+        let chunk = if wide && warps > 4 { 2 } else { 4 };
+        // One vector a lane leaves registers for more threads.
+        let threads = match (wide, chunk) {
+            (true, 4) if vectors(problem) > ONE_VECTOR_TO => 512,
+            (false, _) if vectors(problem) > ONE_VECTOR_TO => 768,
+            _ => 1024,
+        };
+        let (prefetch_a, block) = (warps > 4, 32 * warps);
+        let base = Tuning::of(Algorithm::Segmented);
+        Tuning { warps, longest, chunk, tiles: 1, threads, block, prefetch_a, ..base }
+    };
+    [(2, None), (4, None), (8, None), (8, Some(1024))].map(shared).into()
 }
 
 /// The configurations of `row-block`.

@@ -29,8 +29,10 @@ pub struct Config {
     pub lanes: u32,
     /// Vectors of a row of B per lane.
     pub tiles: u32,
-    /// Subgroups of lanes that share a segment.
+    /// Subgroups of lanes in a warp that share a segment.
     pub subgroups: u32,
+    /// Warps that share a segment: 1, or all of a CTA, whose subgroups then fill them.
+    pub warps: u32,
     /// Nonzeros of A loaded together; with several segments per group, nonzeros of one whose rows of B are in flight.
     pub chunk: u32,
     /// Segments that a subgroup processes by itself. If more than one, subgroups share the head of the list alone, by
@@ -83,6 +85,7 @@ impl Config {
             lanes: 0,
             tiles: 0,
             subgroups: tuning.subgroups,
+            warps: tuning.warps,
             chunk: tuning.chunk,
             segments_per_group: tuning.segments_per_group,
             at_once: tuning.at_once,
@@ -111,6 +114,7 @@ impl Config {
             lanes: 1,
             tiles: 1,
             subgroups: lanes,
+            warps: 1,
             chunk: if problem.dtype.bytes() == 8 && lanes == 32 { 2 } else { 4 },
             segments_per_group: 1,
             at_once: false,
@@ -149,7 +153,8 @@ impl Config {
         }
         // Several segments per group leave no registers for a third vector; otherwise there are
         // fewer vectors the more threads are resident, fewest for 16-bit values.
-        let most = if self.segments_per_group > 1 { 32 } else { 32 / self.subgroups };
+        let alone = self.segments_per_group > 1 || self.warps > 1;
+        let most = if alone { 32 } else { 32 / self.subgroups };
         let most_tiles = match self.resident > 640 {
             _ if self.segments_per_group > 1 => 2,
             true if dtype.bytes() == 2 || most < 32 => 2,
@@ -189,7 +194,7 @@ impl Config {
         // Copies to shared memory pay only with vectors of 16 bytes and without partial tiles.
         let copies = aligned && is_whole(tile);
         let Tile { lanes, tiles } = tile;
-        let subgroups = self.subgroups.min(32 / lanes);
+        let subgroups = if self.warps > 1 { 32 / lanes } else { self.subgroups.min(32 / lanes) };
         let config = Config { vector, lanes, tiles, subgroups, ..self };
         match self.stages > 0 && !copies {
             true => Config {
@@ -241,8 +246,14 @@ impl Config {
         }
     }
 
-    pub(super) fn group(&self) -> u32 {
+    /// Lanes of a warp that share a segment.
+    fn group(&self) -> u32 {
         self.lanes * self.subgroups
+    }
+
+    /// Threads that share a segment.
+    pub(super) fn sharing(&self) -> u32 {
+        self.group() * self.warps
     }
 
     /// Nonzeros of A that a subgroup loads together where a group has one segment.
@@ -281,6 +292,12 @@ impl Config {
             && (at_once || !self.at_once)
     }
 
+    /// Whether one warp or all of a CTA share a segment, these with rows of B in registers.
+    fn warps_fit(&self) -> bool {
+        let whole = self.group() == 32 && 32 * self.warps == self.block;
+        self.warps == 1 || whole && self.stages == 0 && self.segments_per_group == 1
+    }
+
     /// Whether 32 bits suffice to count the entries of a list with several segments per group, as in
     /// `segments_per_group.cuh`.
     fn counts(&self, problem: &Problem) -> bool {
@@ -306,6 +323,7 @@ impl Config {
             && self.stages <= 64
             && self.vector * bytes <= 16
             && self.group() <= 32
+            && self.warps_fit()
             && (1..=MOST_TILES).contains(&self.tiles)
             && (32..=1024).contains(&self.block)
             && self.block.is_multiple_of(32)
@@ -319,7 +337,8 @@ impl Config {
             "config of segmented",
             self,
             fits,
-            "powers of two with lanes * subgroups <= 32, vectors of at most 16 bytes, at most 10 tiles, a chunk of at \
+            "powers of two with lanes * subgroups <= 32, or 32 if all warps of a CTA share a segment, without stages, \
+             one segment a group, vectors of at most 16 bytes, at most 10 tiles, a chunk of at \
              most 8, a power of two but for several segments per group, which are at most 64 without stages, or 4 at \
              once, fewer than 2^32 in all; prefetch_b with several, not at once, at most 48 KiB of stages, cuts at 32 \
              to 4096, whole rows of 32 to 256 nonzeros first, windows of 1 or of 32 to 1024, whole warps of at most \
@@ -391,6 +410,35 @@ mod tests {
                 let odd = Problem { dtype, ..Problem::spmm(&a).columns(panel + vector as usize) };
                 assert!(Config::new(&odd, &tuning).tiles <= 3, "{dtype}, {lanes} lanes");
             }
+        }
+    }
+
+    #[test]
+    fn warps_that_share_a_segment_are_a_cta_and_their_lanes_are_busy() {
+        let a = CsrView::<f32, u32, u32>::new(1, 1, &[0, 1], &[0], &[1.0]).expect("a matrix");
+        for dtype in [DType::F32, DType::F64, DType::F16, DType::I64] {
+            for columns in [1, 3, 8, 20, 32, 33, 64, 128, 256, 1000] {
+                let problem = Problem { dtype, ..Problem::spmm(&a).columns(columns) };
+                for config in Config::candidates(&problem).into_iter().filter(|c| c.warps > 1) {
+                    for vector in [config.vector, 1] {
+                        let config = config.narrowed(dtype, vector, columns);
+                        assert_eq!((config.group(), 32 * config.warps), (32, config.block));
+                        assert!(config.check(&problem).is_ok(), "{dtype}, {columns}: {config:?}");
+                    }
+                }
+            }
+        }
+        let problem = Problem::spmm(&a).columns(32);
+        let shared = Config::candidates(&problem).into_iter().find(|c| c.warps == 4);
+        let shared = shared.expect("a candidate of four warps");
+        for refused in [
+            Config { block: 64, ..shared },
+            Config { warps: 0, ..shared },
+            Config { subgroups: 1, ..shared },
+            Config { stages: 2, ..shared },
+            Config { segments_per_group: 2, ..shared },
+        ] {
+            assert!(refused.check(&problem).is_err(), "{refused:?}");
         }
     }
 
