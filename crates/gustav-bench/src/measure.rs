@@ -112,6 +112,7 @@ pub(crate) fn measure<T: Value>(
         // One engine computes all of C, the others only the mask.
         let mask = task.mask.filter(|_| entry.record.algorithm != WHOLE);
         entry.verify(&Task { mask, ..task }, rows.as_deref(), one_result);
+        entry.verify_succession();
     }
     time(&mut entries, &setting.timing, one_result);
     if let Some(sweep) = sweep {
@@ -209,6 +210,32 @@ impl<'a, T: Value> Entry<'a, T> {
         }
     }
 
+    /// Checks that a product waits for the one before it. A peer that does not is timed with an empty launch between
+    /// products; an engine of ours is wrong, and so is a peer that does not wait for that launch.
+    fn verify_succession(&mut self) {
+        let Some(engine) = &mut self.engine else { return };
+        let ours = self.record.is_ours();
+        let waits = engine.waits().and_then(|waits| match waits || ours {
+            true => Ok(waits),
+            false => {
+                engine.separate();
+                engine.waits()
+            }
+        });
+        match waits {
+            Ok(true) => return,
+            Ok(false) => {
+                let between = if ours { "" } else { ", nor for an empty launch between them" };
+                let why = format!(
+                    "a product does not wait for the one before it, which writes its B{between}"
+                );
+                self.record.set_fault(Status::Wrong, why);
+            }
+            Err(e) => self.record.set_fault(Status::Failed, e),
+        }
+        self.engine = None;
+    }
+
     fn finish(mut self, task: &Task<'_, T>, setting: &Setting<'_>, miss_ms: Option<f64>) -> Record {
         let record = &mut self.record;
         if let Some(samples) = &self.samples {
@@ -234,6 +261,9 @@ impl<'a, T: Value> Entry<'a, T> {
                 _ => None,
             };
             record.single_ms = engine.single_ms().unwrap_or(None);
+            let repeats = self.samples.as_ref().map(|samples| samples.repeats);
+            let overlapping = repeats.map(|repeats| engine.overlapping_ms(repeats));
+            record.overlapping_ms = overlapping.and_then(|ms| ms.unwrap_or(None));
             record.convert_ms = engine.convert_ms().unwrap_or(None);
             let memory = engine.memory().unwrap_or(None);
             (record.peak_memory, record.memory_bar) = (memory.map(|m| m[0]), memory.map(|m| m[1]));
@@ -331,4 +361,64 @@ fn floor_bytes<T: Value>(task: &Task<'_, T>) -> Option<f64> {
         (_, false) => pattern + nnz * value + (m + n) * row,
     };
     Some(bytes as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// An engine whose products wait for one another, or only for an empty launch, or for neither.
+    #[derive(Default)]
+    struct Fake {
+        waits: bool,
+        waits_for_launches: bool,
+        separated: bool,
+        prepared: Prepared,
+    }
+
+    impl Runner for Fake {
+        fn run(&mut self, _: usize, repeats: usize) -> Result<Vec<f64>> {
+            Ok(vec![2.0; repeats])
+        }
+    }
+
+    impl Engine<f32> for Fake {
+        fn prepared(&self) -> &Prepared {
+            &self.prepared
+        }
+
+        fn result(&mut self, _: Option<&[usize]>) -> Result<Outcome<f32>> {
+            Ok(Outcome::Dense(Vec::new()))
+        }
+
+        fn waits(&mut self) -> Result<bool> {
+            Ok(self.waits || self.separated && self.waits_for_launches)
+        }
+
+        fn separate(&mut self) {
+            self.separated = true;
+        }
+
+        fn overlapping_ms(&mut self, repeats: usize) -> Result<Option<f64>> {
+            Ok(self.separated.then_some(repeats as f64))
+        }
+    }
+
+    #[test]
+    fn only_a_peer_may_have_launches_between_its_products() {
+        let checked = |name: &str, fake: Fake| {
+            let mut entry =
+                Entry::<f32>::new(&Record::default(), name, "default", Ok(Box::new(fake)));
+            entry.verify_succession();
+            let ms = entry.engine.map(|mut engine| engine.overlapping_ms(3).expect("a time"));
+            (entry.record.status, entry.record.message.is_some(), ms)
+        };
+        let waits = || Fake { waits: true, ..Fake::default() };
+        let overtakes = || Fake { waits_for_launches: true, ..Fake::default() };
+        assert_eq!(checked("gustav", waits()), (Status::Ok, false, Some(None)));
+        assert_eq!(checked("gustav", overtakes()), (Status::Wrong, true, None));
+        assert_eq!(checked("cusparse-alg3", waits()), (Status::Ok, false, Some(None)));
+        assert_eq!(checked("cusparse-alg3", overtakes()), (Status::Ok, false, Some(Some(3.0))));
+        assert_eq!(checked("cusparse-alg3", Fake::default()), (Status::Wrong, true, None));
+    }
 }

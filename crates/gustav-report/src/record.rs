@@ -16,7 +16,7 @@ pub enum Status {
     /// Correct, and timed.
     #[default]
     Ok,
-    /// Rejected by the oracle; it has no time.
+    /// Rejected by the oracle, or a product did not wait for the one before it; it has no time.
     Wrong,
     /// The engine failed, with its error in `message`.
     Failed,
@@ -91,6 +91,11 @@ pub struct Record {
     /// Median time of a single execution after a flush of caches, if sets of operands alternated.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub single_ms: Option<f64>,
+    /// Median time of an execution in series whose products may begin before the one before has ended, of an engine
+    /// that does not wait for it: right only if no product reads what the one before wrote. `execute_ms` has an empty
+    /// launch between products.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub overlapping_ms: Option<f64>,
     /// Part of `execute_ms` that converts the values of A to the algorithm's format (GPUs).
     pub convert_ms: Option<f64>,
     /// Time to move A and B to a GPU.
@@ -212,6 +217,11 @@ impl Record {
     /// Median time of a single execution with cold caches on a GPU.
     pub fn alone_ms(&self) -> Option<f64> {
         if self.sets.is_some() { self.single_ms } else { self.execute_ms }
+    }
+
+    /// Median time of an execution of products of which none reads what the one before wrote.
+    pub fn independent_ms(&self) -> Option<f64> {
+        [self.execute_ms, self.overlapping_ms].into_iter().flatten().reduce(f64::min)
     }
 
     /// Whether the engine is Gustav, not a peer.

@@ -22,7 +22,7 @@ fn every_key_is_documented_and_every_documented_key_is_there() {
     record.case.mask = "own".into();
     record.case.heads = 4;
     (record.nnz_mask, record.miss_ms) = (Some(1), Some(1.0));
-    (record.sets, record.single_ms) = (Some(2), Some(1.0));
+    (record.sets, record.single_ms, record.overlapping_ms) = (Some(2), Some(1.0), Some(1.0));
     let value = serde_json::to_value(&record).expect("JSON");
     let written: BTreeSet<String> = value.as_object().expect("an object").keys().cloned().collect();
     assert_eq!(documented, written);

@@ -10,6 +10,7 @@ use gustav_report::{CUBLAS, CUSPARSE, Layouts, quantile};
 use super::planning::{needs_more, planning_ms};
 use super::resident::{Output, Set};
 use super::rotating::{Rotating, Series};
+use super::succession::{Chained, Overlap, READINGS, overlaps, reads_old_values, some_of};
 use super::{Resident, Started, configuration};
 use crate::engine::{Engine, Outcome, Prepared, Task, Versions, our_version};
 use crate::timing::Runner;
@@ -196,6 +197,44 @@ impl<'a, T: Value> CudaEngine<'a, T> {
         self.gpu.device.stream().synchronize()
     }
 
+    /// Queues the product of A of a set with `b`, by its plan.
+    fn multiply(&mut self, set: usize, b: &DeviceDense<T>, c: &mut Output<T>) -> Result<()> {
+        let a = &self.on.sets[set].a;
+        let call = Call::new().reuse_conversion(self.converted);
+        match (&mut self.plans[set], c) {
+            (Plan::Spmm(plan), Output::Matrix(c)) => plan.execute(a, b, c, call),
+            (Plan::Predicted(plan), Output::Matrix(c)) => plan.execute(a, b, c, call),
+            (Plan::Spmv(plan), Output::Vector(y)) => plan.execute(a, b.data(), y, call),
+            _ => Err(Error::Argument {
+                name: "operands",
+                found: format!("those of {}", self.task.operation.name()),
+                expected: "those that the plan was made for".into(),
+            }),
+        }
+    }
+
+    /// Whether a product of the second set waits for one of the first, which writes its B where `overlap` says.
+    fn waits_for(&mut self, overlap: Overlap) -> Result<bool> {
+        let (gpu, stream) = (self.gpu, self.gpu.device.stream());
+        let (first, second) = (&self.on.sets[0], &self.on.sets[1]);
+        let Chained { mut c, mut b } = Chained::new(gpu, &self.task, overlap)?;
+        b.data_mut().copy_from(second.b.data(), stream)?;
+        // NaN in every floating-point type.
+        c.fill(0xff, stream)?;
+        // The second product is queued before the first begins.
+        for _ in 0..READINGS {
+            gpu.probe.flush(stream)?;
+        }
+        self.multiply(0, &first.b, &mut c)?;
+        self.queue_separator()?;
+        let result = &mut *second.c.borrow_mut();
+        self.multiply(1, &b, result)?;
+        // This waits for both.
+        let found = some_of(result.data())?;
+        self.multiply(1, &b, result)?;
+        Ok(!reads_old_values(&found, &some_of(result.data())?))
+    }
+
     /// One more execution on `set` from a poisoned C, and its `rows` (all when `None`).
     fn result_of(&mut self, set: usize, rows: Option<&[usize]>) -> Result<Outcome<T>> {
         // NaN in every floating-point type.
@@ -302,18 +341,8 @@ impl<'a, T: Value> Rotating<'a> for CudaEngine<'a, T> {
     }
 
     fn execute(&mut self, set: usize) -> Result<()> {
-        let Set { a, b, c } = &self.on.sets[set];
-        let call = Call::new().reuse_conversion(self.converted);
-        match (&mut self.plans[set], &mut *c.borrow_mut()) {
-            (Plan::Spmm(plan), Output::Matrix(c)) => plan.execute(a, b, c, call),
-            (Plan::Predicted(plan), Output::Matrix(c)) => plan.execute(a, b, c, call),
-            (Plan::Spmv(plan), Output::Vector(y)) => plan.execute(a, b.data(), y, call),
-            _ => Err(Error::Argument {
-                name: "operands",
-                found: format!("those of {}", self.task.operation.name()),
-                expected: "those that the plan was made for".into(),
-            }),
-        }
+        let Set { b, c, .. } = &self.on.sets[set];
+        self.multiply(set, b, &mut c.borrow_mut())
     }
 }
 
@@ -338,6 +367,26 @@ impl<T: Value> Engine<T> for CudaEngine<'_, T> {
 
     fn single_ms(&mut self) -> Result<Option<f64>> {
         self.flushed_ms()
+    }
+
+    fn waits(&mut self) -> Result<bool> {
+        if self.on.sets.len() == 1 {
+            return Ok(true);
+        }
+        for overlap in overlaps(&self.task.a) {
+            if !self.waits_for(overlap)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    fn separate(&mut self) {
+        self.series.separated = true;
+    }
+
+    fn overlapping_ms(&mut self, repeats: usize) -> Result<Option<f64>> {
+        self.unseparated_ms(repeats)
     }
 
     fn convert_ms(&mut self) -> Result<Option<f64>> {

@@ -9,6 +9,7 @@ mod resident;
 mod rotating;
 mod sddmm;
 mod spgemm;
+mod succession;
 
 use attention::{Attended, AttentionEngine};
 use engine::CudaEngine;

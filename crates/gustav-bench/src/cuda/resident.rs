@@ -31,19 +31,26 @@ pub(crate) enum Output<T> {
 impl<T: Scalar> Output<T> {
     /// Zeros: C or y of `task`.
     fn new(gpu: &Started, task: &Task<'_, T>) -> Result<Self> {
-        let (m, n) = (task.a.nrows(), task.columns);
+        let zeros = DeviceBuffer::zeros(&gpu.device, task.dense_c_len(), "C or y on the device")?;
+        Self::over(task, zeros)
+    }
+
+    /// C or y of `task` in the memory of `values`.
+    ///
+    /// # Errors
+    /// [`Error::Length`] when there are too few.
+    pub fn over(task: &Task<'_, T>, values: DeviceBuffer<T>) -> Result<Self> {
         Ok(match task.operation {
-            Operation::Spmv => {
-                Output::Vector(DeviceBuffer::zeros(&gpu.device, m, "y on the device")?)
-            }
-            _ => Output::Matrix(DeviceDense::zeros(&gpu.device, m, n, task.layouts.c())?),
+            Operation::Spmv => Output::Vector(values),
+            _ => Output::Matrix(packed(task.a.nrows(), task.columns, task.layouts.c(), values)?),
         })
     }
 
-    fn bytes(&self) -> usize {
+    /// The values.
+    pub fn data(&self) -> &DeviceBuffer<T> {
         match self {
-            Output::Matrix(c) => c.data().bytes(),
-            Output::Vector(y) => y.bytes(),
+            Output::Matrix(c) => c.data(),
+            Output::Vector(y) => y,
         }
     }
 
@@ -57,6 +64,23 @@ impl<T: Scalar> Output<T> {
             Output::Vector(y) => y.fill(byte, stream),
         }
     }
+}
+
+/// A packed matrix in the memory of `values`.
+///
+/// # Errors
+/// [`Error::Length`] when there are too few.
+pub(super) fn packed<T: Scalar>(
+    rows: usize,
+    columns: usize,
+    layout: Layout,
+    values: DeviceBuffer<T>,
+) -> Result<DeviceDense<T>> {
+    let line = match layout {
+        Layout::RowMajor => columns,
+        Layout::ColumnMajor => rows,
+    };
+    DeviceDense::new(rows, columns, layout, line, values)
 }
 
 /// One set of operands, or several equal ones that alternate, so that each is cold when it is used again.
@@ -132,7 +156,7 @@ impl<T: Scalar> Set<T> {
     }
 
     fn bytes(&self) -> usize {
-        self.a.bytes() + self.b.data().bytes() + self.c.borrow().bytes()
+        self.a.bytes() + self.b.data().bytes() + self.c.borrow().data().bytes()
     }
 }
 

@@ -26,6 +26,8 @@ pub(super) struct Series {
     next: usize,
     /// The least milliseconds for queueing an execution; larger times may include waiting for a full queue.
     queue_ms: Option<f64>,
+    /// Whether an empty launch stands behind every product, because the next would not wait for it.
+    pub separated: bool,
 }
 
 impl Series {
@@ -50,6 +52,27 @@ pub(super) trait Rotating<'a> {
     /// # Errors
     /// The library's own.
     fn execute(&mut self, set: usize) -> Result<()>;
+
+    /// Queues an empty launch, if the engine's products need one between them.
+    ///
+    /// # Errors
+    /// [`gustav_core::Error::Device`].
+    fn queue_separator(&mut self) -> Result<()> {
+        if !self.series().separated {
+            return Ok(());
+        }
+        let Started { probe, device, .. } = self.gpu();
+        probe.separate(device.stream())
+    }
+
+    /// Queues the product of a set in a series.
+    ///
+    /// # Errors
+    /// The library's own.
+    fn execute_in_series(&mut self, set: usize) -> Result<()> {
+        self.execute(set)?;
+        self.queue_separator()
+    }
 
     /// Milliseconds of `repeats` executions with cold caches, after `wake` untimed ones; if sets
     /// alternate, the mean of back-to-back executions.
@@ -76,6 +99,18 @@ pub(super) trait Rotating<'a> {
         let once = again_ms(self, 1, FIRST_QUEUE_MS)?;
         let count = if self.sets() > 1 { executions(once) } else { 1 };
         median(|| again_ms(self, count, once))
+    }
+
+    /// Milliseconds of one of `count` executions in series without the empty launches between products, of an engine
+    /// that needs them.
+    fn unseparated_ms(&mut self, count: usize) -> Result<Option<f64>> {
+        if !self.series().separated {
+            return Ok(None);
+        }
+        self.series().separated = false;
+        let ms = median(|| alternating_ms(self, count));
+        self.series().separated = true;
+        ms
     }
 
     /// Milliseconds of a single execution after a flush of the caches, if sets alternate.
@@ -107,7 +142,7 @@ fn alternating_ms<'a, E: Rotating<'a> + ?Sized>(engine: &mut E, count: usize) ->
         let (ms, done) = crate::engine::timed(|| {
             for _ in 0..count {
                 let set = engine.series().next;
-                engine.execute(set)?;
+                engine.execute_in_series(set)?;
                 engine.series().next = (set + 1) % sets;
             }
             Ok(())
@@ -125,10 +160,10 @@ fn alternating_ms<'a, E: Rotating<'a> + ?Sized>(engine: &mut E, count: usize) ->
 fn again_ms<'a, E: Rotating<'a> + ?Sized>(engine: &mut E, count: usize, ms: f64) -> Result<f64> {
     let busy = engine.series().queue_ms() * count as f64 / ms.max(1e-6);
     for _ in 0..=(busy.ceil() as usize).min(MOST_READINGS) {
-        engine.execute(0)?;
+        engine.execute_in_series(0)?;
     }
     let stream = engine.gpu().device.stream();
-    let all = timed(stream, || (0..count).try_for_each(|_| engine.execute(0)))?;
+    let all = timed(stream, || (0..count).try_for_each(|_| engine.execute_in_series(0)))?;
     Ok(all / count as f64)
 }
 

@@ -158,6 +158,17 @@ pub(crate) trait Engine<T: Scalar>: Runner {
     fn single_ms(&mut self) -> Result<Option<f64>> {
         Ok(None)
     }
+    /// Whether a product waits for the one before it on the same stream when it reads what that one writes, if `run`
+    /// alternates between sets of operands: without this, times in series are of products that overlap.
+    fn waits(&mut self) -> Result<bool> {
+        Ok(true)
+    }
+    /// From now on an empty launch stands between products in series.
+    fn separate(&mut self) {}
+    /// Median time of one of `repeats` executions in series without these launches, if the engine has them.
+    fn overlapping_ms(&mut self, _repeats: usize) -> Result<Option<f64>> {
+        Ok(None)
+    }
     /// Whether it holds a copy of the operands, which times with cold caches need.
     fn has_copy(&self) -> bool {
         false

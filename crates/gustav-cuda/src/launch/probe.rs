@@ -68,6 +68,15 @@ impl Probe {
         self.read(stream, self.scratch.len() as u64 / 2, 1)
     }
 
+    /// Queues a launch on `stream` that does nothing: it begins when the work before it has ended, and ends before
+    /// the work behind it begins.
+    ///
+    /// # Errors
+    /// [`Device`](gustav_core::Error::Device).
+    pub fn separate(&self, stream: &Stream) -> Result<()> {
+        self.launch(stream, 1, 0, 0)
+    }
+
     /// Bytes that [`Probe::flush`] reads.
     pub fn flush_bytes(&self) -> usize {
         self.scratch.bytes()
@@ -114,13 +123,17 @@ impl Probe {
     }
 
     fn read(&self, stream: &Stream, vectors: u64, passes: u64) -> Result<()> {
+        self.launch(stream, self.grid, vectors, passes)
+    }
+
+    fn launch(&self, stream: &Stream, grid: u64, vectors: u64, passes: u64) -> Result<()> {
         self.scratch.used_on(stream);
         self.sink.used_on(stream);
         let from = self.scratch.address();
         let arguments = Arguments { from, sink: self.sink.address(), vectors, passes };
         // SAFETY: the scratch memory has that size,
         // and waits for the stream when freed.
-        unsafe { self.kernel.launch(stream, (self.grid, 1), BLOCK, &arguments) }
+        unsafe { self.kernel.launch(stream, (grid, 1), BLOCK, &arguments) }
     }
 }
 

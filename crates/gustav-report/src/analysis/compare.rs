@@ -35,6 +35,16 @@ impl Comparison<'_> {
         self.ratio(names, |r| r.single_ms)
     }
 
+    /// The same of products of which none reads what the one before wrote.
+    pub fn against_independent(&self, names: &[&str]) -> Option<f64> {
+        self.ratio(names, Record::independent_ms)
+    }
+
+    /// Whether one of `names` was timed with an empty launch between its products, and without.
+    pub fn is_separated(&self, names: &[&str]) -> bool {
+        names.iter().any(|n| self.peers.get(n).is_some_and(|r| r.overlapping_ms.is_some()))
+    }
+
     fn ratio(&self, names: &[&str], time: fn(&Record) -> Option<f64>) -> Option<f64> {
         let times = names.iter().filter_map(|n| time(self.peers.get(n)?));
         Some(times.reduce(f64::min)? / time(self.ours)?)
@@ -131,6 +141,18 @@ mod tests {
         records.iter_mut().for_each(|r| r.single_ms = None);
         records.extend(beside_vendors("b", 1, 1.0, 1.0, 1.0));
         assert_eq!(said(&records), "1 of 2 cold, hot 2.00");
+    }
+
+    #[test]
+    fn products_that_overlap_count_where_they_are_independent() {
+        let mut records = beside_vendors("a", 1, 1.0, 3.0, 2.0);
+        assert!(!compare(&records, "auto")[0].is_separated(&VENDORS));
+        records[1].overlapping_ms = Some(1.5);
+        let found = &compare(&records, "auto")[0];
+        assert!(found.is_separated(&VENDORS) && !found.is_separated(&["graphblas"]));
+        assert_eq!(found.against(&VENDORS), Some(2.0));
+        assert_eq!(found.against_independent(&VENDORS), Some(1.5));
+        assert_eq!(found.against_independent(&["graphblas"]), Some(2.0));
     }
 
     #[test]

@@ -12,23 +12,30 @@ fn reference_peers(platforms: &[Platform]) -> String {
 }
 
 pub(super) fn summary(platforms: &[Platform]) -> Table {
-    let mut rows = Vec::new();
+    let (mut rows, mut separated) = (Vec::new(), 0);
     for platform in platforms {
         let reference_peers: Vec<_> = platform.reference_peers.iter().map(String::as_str).collect();
         for (product, found) in platform.products("auto") {
             let cases: Vec<_> = found.iter().map(|(_, c)| c).collect();
             let caches = row![caches(&cases, &reference_peers)];
+            separated += cases.iter().filter(|c| c.is_separated(&reference_peers)).count();
             let ratios = found.iter().map(|(ratio, c)| (c.ours.case.pattern(), *ratio));
             let cells = Ratios::of_patterns(ratios).map(cells_of).unwrap_or_default();
             rows.push([product_cells(platform, &product), cells, caches].concat());
         }
     }
+    let separated = match separated {
+        0 => String::new(),
+        n => format!(
+            " Cases in which a peer has an empty launch between its products, as one does not wait for the other: {n}."
+        ),
+    };
     let caption = format!(
         "Time of the best peer over the time of auto, per pattern: a matrix and copies of it are one, \
          by the mean of their logarithms, in the worst, the best and the lost by either. Above 1 \
          gustav is faster; a pattern below 1 is lost. Caches were cold or hot as the last column says, which has the \
          geomean with hot ones too, and, where executions followed one another, of single ones \
-         after caches were emptied. Reference peers: {}.",
+         after caches were emptied. Reference peers: {}.{separated}",
         reference_peers(platforms)
     );
     let columns = format!("{PRODUCT}, patterns, {RATIOS}, caches");

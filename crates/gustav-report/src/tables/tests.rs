@@ -48,6 +48,18 @@ fn a_loss_is_listed_with_its_best_peer_and_the_target_is_not_met() {
 }
 
 #[test]
+fn the_summary_counts_cases_with_launches_between_products() {
+    let mut records = [on_gpu("gustav", "auto", 1.0), on_gpu("cusparse-alg3", "default", 2.0)];
+    let caption = |records: &[Record]| {
+        let tables = all(&Platform::all(records)).into_iter();
+        tables.filter(|table| table.id == "summary").map(|table| table.caption).collect::<String>()
+    };
+    assert!(!caption(&records).contains("empty launch"));
+    records[1].overlapping_ms = Some(1.5);
+    assert!(caption(&records).contains("does not wait for the other: 1."));
+}
+
+#[test]
 fn products_are_held_to_what_others_of_the_same_matrix_take() {
     let of = |engine, algorithm, operation: &str, dtype: &str, ms| {
         let change = |case: &mut Case| {

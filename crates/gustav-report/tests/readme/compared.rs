@@ -108,18 +108,23 @@ fn lines(records: &[Record], place: &Place, name: &str) -> String {
     let compared = compare(records, "auto");
     let mut out = String::new();
     for (product, dtype, own) in kinds(&compared) {
-        let ratios =
-            own.iter().filter_map(|c| Some((c.ours.case.pattern(), c.against(place.peers)?)));
-        let ratios = Ratios::of_patterns(ratios);
-        let failed = own.iter().filter(|c| c.failed_beside(place.peers)).count();
-        let Some(r) = ratios.map(|r| r.with_failed(failed)) else { continue };
-        let caches = caches(&own, place.peers);
-        let or_failed = |c: &Comparison<'_>| match c.failed_beside(place.peers) {
-            true => Some(0.0),
-            false => c.against(place.peers),
+        let all = |beside: &str, caches: &str, ratio: &dyn Fn(&Comparison<'_>) -> Option<f64>| {
+            let ratios = own.iter().filter_map(|c| Some((c.ours.case.pattern(), ratio(c)?)));
+            let failed = |c: &Comparison<'_>| c.failed_beside(place.peers);
+            let count = own.iter().filter(|c| failed(c)).count();
+            let r = Ratios::of_patterns(ratios)?.with_failed(count);
+            let or_failed = |c: &Comparison<'_>| if failed(c) { Some(0.0) } else { ratio(c) };
+            let worst = format!(" ({})", worst_of(&own, or_failed));
+            Some(line([&product, &dtype, beside, &worst, caches], &r))
         };
-        let worst = format!(" ({})", worst_of(&own, or_failed));
-        out += &line([&product, &dtype, &beside(&own, place, name), &worst, &caches], &r);
+        let beside = beside(&own, place, name);
+        let caches = caches(&own, place.peers);
+        let Some(usual) = all(&beside, &caches, &|c| c.against(place.peers)) else { continue };
+        out += &usual;
+        if own.iter().any(|c| c.is_separated(place.peers)) {
+            let independent = format!("{name}, independent products");
+            out.extend(all(&independent, "cold", &|c| c.against_independent(place.peers)));
+        }
         if ["f16", "bf16"].contains(&dtype.as_str())
             && let Some(r) = beside_f32(&own, records, place)
         {
@@ -128,6 +133,27 @@ fn lines(records: &[Record], place: &Place, name: &str) -> String {
         }
     }
     out
+}
+
+#[test]
+fn products_that_overlap_have_a_line_of_their_own() {
+    let record = |engine: &str, ms| {
+        let algorithm = if engine == "gustav" { "auto" } else { "default" };
+        let blank = Record::blank(Case::new("m", Operation::Spmm, 32, DType::F32));
+        Record { engine: engine.into(), algorithm: algorithm.into(), execute_ms: Some(ms), ..blank }
+    };
+    let overlapping_ms = Some(0.5);
+    let mut records = [
+        record("gustav", 1.0),
+        record("cusparse-alg2", 3.0),
+        Record { overlapping_ms, ..record("cusparse-alg3", 2.0) },
+    ];
+    let found = lines(&records, &super::GPU, "cuSPARSE");
+    let expected = "| SpMM, 32 columns | f32 | cuSPARSE | 1 | 2.00 | 2.00 (m) | 2.00 | 0% | hot |\n\
+        | SpMM, 32 columns | f32 | cuSPARSE, independent products | 1 | 0.50 | 0.50 (m) | 0.50 | 100% | cold |\n";
+    assert_eq!(found, expected);
+    records[2].overlapping_ms = None;
+    assert_eq!(lines(&records, &super::GPU, "cuSPARSE").lines().count(), 1);
 }
 
 #[test]
