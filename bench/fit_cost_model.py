@@ -5,7 +5,8 @@
     python bench/fit_cost_model.py bounds.jsonl --unseen NAMES.txt --output crates/gustav-plan/src/cost/hopper.json
 
 Every product, number of columns and size of values is fitted by itself, and what was written of those that were not measured
-stays; with `--only spmv/f16` all others stay. Copies along the diagonal of one matrix count as cases of their own, and are unseen
+stays; with `--only spmv/f16` all others stay, and with `--class shared-by-warps` those of other classes and those that classes
+share. Copies along the diagonal of one matrix count as cases of their own, and are unseen
 if it is. With `--measured choice.jsonl` regret counts against configurations that are no candidates any more, too, and
 with `--table` a table of it, beside that of the `auto` of these measurements, is written between a product's marks in a
 document, and with `--regrets` every one of them to a file for `gustav report --regrets`.
@@ -157,15 +158,16 @@ def predict(bounds, values, of):
     return both + constant, [*slopes, np.ones_like(both)]
 
 
-def minimized(table, start):
-    """Moves parameters to the least error of the logarithm of predictions, and then to where a soft choice of the
-    fastest prediction loses least."""
+def minimized(table, start, fixed=0):
+    """Moves parameters but for the first `fixed` to the least error of the logarithm of predictions, and then to where a
+    soft choice of the fastest prediction loses least."""
     scale = np.maximum((table.bounds / table.us[:, None]).mean(0), 1e-12)
     bounds, cases, of = table.bounds / scale, len(table.least), kinds(table.names)
     lost = np.minimum(np.log(table.us / table.least[table.case]), MOST_REGRET)
     logs, weights = np.log(table.us), table.weights() / table.weights().sum()
 
-    def loss(roots, weight, of_choice):
+    def loss(free, weight, of_choice):
+        roots = np.concatenate([stay, free])
         predicted, slopes = predict(bounds, roots**2, of)
         log = np.log(predicted)
         error = log - logs
@@ -179,15 +181,16 @@ def minimized(table, start):
             value += mean.mean()
             slope += soft * (mean[table.case] - lost) / SOFTNESS / cases
         along = sum((bounds * (of == kind)).T @ (slope / predicted * slopes[kind]) for kind in range(3))
-        return value, along * 2 * roots
+        return value, (along * 2 * roots)[fixed:]
 
-    roots = np.sqrt(np.maximum(start * scale, 1e-4))
+    stay = np.sqrt(start * scale)[:fixed]
+    roots = np.sqrt(np.maximum(start * scale, 1e-4))[fixed:]
     for weight, of_choice, steps in ((1, False, STEPS_OF_ERRORS), (WEIGHT_OF_ERRORS, True, STEPS)):
         found = minimize(
             loss, roots, (weight, of_choice), jac=True, method="L-BFGS-B", options={"maxiter": steps}
         )
         roots = found.x
-    return roots**2 / scale
+    return np.concatenate([stay, roots]) ** 2 / scale
 
 
 def fit(lines):
@@ -199,6 +202,26 @@ def fit(lines):
     used = [name for name, most in zip(table.names, contribution) if most >= LEAST_CONTRIBUTION]
     table = Table(lines, used)
     return used, minimized(table, least_squares(table))
+
+
+def fit_class(lines, of_class, names, values):
+    """The same where only the parameters of one class are free; the others are `names` and `values`."""
+    fixed = [(name, value) for name, value in zip(names, values) if isinstance(name, str) or name[0] != of_class]
+    names, values = [name for name, _ in fixed], np.array([value for _, value in fixed])
+    ours = [line for line in lines if line["class"] == of_class]
+    free = sorted({(of_class, bound) for line in ours for bound in line["bounds"] if bound not in COMMON})
+    while True:
+        own = Table(ours, names + free)
+        part = own.bounds / own.us[:, None]
+        rest = np.maximum(1 - part[:, : len(names)] @ values, 0.05)
+        start, _ = nnls(part[:, len(names) :] * own.weights()[:, None], rest * own.weights(), maxiter=50_000)
+        found = minimized(Table(lines, names + free), np.concatenate([values, start]), len(names))
+        parts = own.bounds * found
+        contribution = (parts / np.maximum(parts.sum(1, keepdims=True), 1e-12)).max(0)[len(names) :]
+        used = [name for name, most in zip(free, contribution) if most >= LEAST_CONTRIBUTION]
+        if used == free:
+            return names + free, found
+        free = used
 
 
 def regrets(lines, names, values, least):
@@ -292,6 +315,7 @@ def main():
     arguments.add_argument("--chooser", help="what chose `auto` in these measurements, if not what did in the first records")
     arguments.add_argument("--regrets", type=pathlib.Path, help="a file for every regret")
     arguments.add_argument("--table", type=pathlib.Path, help="the document with the marks of the tables")
+    arguments.add_argument("--class", dest="of_class", help="fit the parameters of this class of schedules alone")
     arguments.add_argument("--only", nargs="+", metavar="PRODUCT/DTYPE", help="fit and judge these alone")
     options = arguments.parse_args()
     chosen = set(options.only or [])
@@ -324,11 +348,16 @@ def main():
     if options.regrets and options.regrets.exists():
         anew = {(product(line), line["dtype"], str(line["columns"])) for line in lines}
         before = options.regrets.read_text().splitlines()[1:]
-        rows = [row for row in before if tuple(row.split(",")[:3]) not in anew]
+        # Families that the fit of one class does not see are in that of the others.
+        stays = lambda row: tuple(row.split(",")[:3]) not in anew or options.of_class and ",held out,model," in row
+        rows = [row for row in before if stays(row)]
     for name in products:
         ours = [of_product(group, name) for group in (seen, unseen, measured)]
-        fitted, found = fit_product(name, *ours, families, names, least[name], options.chooser)
+        fit_lines = fitter(written[name], options.of_class)
+        fitted, found = fit_product(name, *ours, families, names, least[name], fit_lines, options.chooser)
         written[name] = beside(fitted, written[name], {str(BYTES[line["dtype"]]) for line in ours[0]})
+        if options.of_class:
+            del found["model", "held out"]
         if name in ("spmm-narrow", "spmm-partial"):
             found["model of whole vectors", "unseen"] = judged_by(written["spmm"], ours[1], least[name])
         if options.table and measured:
@@ -342,6 +371,19 @@ def main():
     if options.regrets:
         options.regrets.write_text("\n".join([head, *rows]) + "\n")
     options.output.write_text(json.dumps(written, indent=2) + "\n")
+
+
+def fitter(before, of_class):
+    """What fits lines of a number of columns and a size of values: all parameters, or those of one class beside those
+    before."""
+    if of_class is None:
+        return lambda lines, width, size: fit(lines)
+
+    def of_this_class(lines, width, size):
+        known = before if width is None else before[str(width)]
+        return fit_class(lines, of_class, *taken(known, str(size)))
+
+    return of_this_class
 
 
 def beside(fitted, before, sizes):
@@ -364,8 +406,9 @@ def with_rows(found, name, rows):
     return found
 
 
-def fit_product(name, seen, unseen, measured, families, names, least, of_auto=None):
-    """The parameters of a product, and regrets by chooser and by what the matrices were to it. `of_auto` is what chose `auto`."""
+def fit_product(name, seen, unseen, measured, families, names, least, fit_lines, of_auto=None):
+    """The parameters of a product by a `fitter`, and regrets by chooser and by what the matrices were to it. `of_auto` is
+    what chose `auto`."""
     widths = sorted({line["columns"] for line in seen}) if name in BY_COLUMNS else [None]
     parameters = {width: {"common": {}, "classes": {}} for width in widths}
     held_out, judged, count = {}, {}, 0
@@ -377,9 +420,9 @@ def fit_product(name, seen, unseen, measured, families, names, least, of_auto=No
                 continue
             for fold in range(FOLDS):
                 out = set(families[fold::FOLDS])
-                found = fit([line for line in ours if family(line["matrix"]) not in out])
+                found = fit_lines([line for line in ours if family(line["matrix"]) not in out], width, size)
                 held_out |= regrets([line for line in ours if family(line["matrix"]) in out], *found, least)
-            fits[width] = fit(ours)
+            fits[width] = fit_lines(ours, width, size)
             count += put(parameters[width], size, fits[width])
         ours = [line for line in unseen if BYTES[line["dtype"]] == size]
         for columns in sorted({line["columns"] for line in ours}):

@@ -171,6 +171,11 @@ fn tail(reason: &str) -> &str {
     names.iter().find_map(|name| reason.rfind(name)).map_or(reason, |at| &reason[at..])
 }
 
+/// The same without what older records do not name, where it is as it was for all of them.
+fn as_in_all_records(reason: &str) -> String {
+    tail(reason).replace(" warps: 1, chunk:", " chunk:")
+}
+
 /// The algorithm and the bounds of a measured SpMM on a CPU, if it is a candidate.
 fn on_cpu(
     a: &CsrView<'_, f64>,
@@ -211,13 +216,14 @@ fn on_gpu(
         l2_bytes: gpu.l2_bytes,
         llc_bytes: gpu.l2_bytes,
     };
+    let wanted = as_in_all_records(reason);
     // The first candidate that was measured so.
     macro_rules! find {
         ($problem:expr, $product:ident, $algorithms:expr, $bounds:expr) => {{
             let problem = Problem { dtype, ..$problem }.calls(1000);
             for algorithm in $algorithms {
                 for config in $product::Config::candidates(algorithm, &problem) {
-                    if tail(reason) == tail(&format!("{config:?}")) {
+                    if as_in_all_records(&format!("{config:?}")) == wanted {
                         let bounds = $bounds(&problem, &config)?;
                         return Ok(bounds.map(|bounds: Bounds| (algorithm, bounds)));
                     }
