@@ -72,6 +72,8 @@ const LEAST_CHUNK_OF_HEAD: u32 = 2;
 const MOST_SEGMENTS_PER_GROUP: u32 = 64;
 // ... and at the same time, for which a lane has registers.
 const MOST_AT_ONCE: u32 = 4;
+// A sum of 8 bytes and the position of its winner.
+const BYTES_WITH_WINNER: u32 = 16;
 // Shared memory that a CTA has on all devices.
 const SHARED_BYTES: u32 = 48 << 10;
 
@@ -292,10 +294,13 @@ impl Config {
             && (at_once || !self.at_once)
     }
 
-    /// Whether one warp or all of a CTA share a segment, these with rows of B in registers.
+    /// Whether one warp or all of a CTA share a segment, these with rows of B in registers and sums of all but one in
+    /// shared memory, with winners or without. After the bounds of vectors, lanes and CTAs.
     fn warps_fit(&self) -> bool {
-        let whole = self.group() == 32 && 32 * self.warps == self.block;
-        self.warps == 1 || whole && self.stages == 0 && self.segments_per_group == 1
+        let whole = self.group() == 32 && self.warps == self.block / 32;
+        let sums = (self.block / 32 - 1) * self.vector * self.lanes * BYTES_WITH_WINNER;
+        let direct = self.stages == 0 && self.segments_per_group == 1;
+        self.warps == 1 || whole && direct && sums <= SHARED_BYTES
     }
 
     /// Whether 32 bits suffice to count the entries of a list with several segments per group, as in
@@ -323,10 +328,10 @@ impl Config {
             && self.stages <= 64
             && self.vector * bytes <= 16
             && self.group() <= 32
-            && self.warps_fit()
             && (1..=MOST_TILES).contains(&self.tiles)
             && (32..=1024).contains(&self.block)
             && self.block.is_multiple_of(32)
+            && self.warps_fit()
             && window.is_multiple_of(32)
             && Segments::comes_first(self.first)
             && self.stages(problem)
@@ -337,9 +342,9 @@ impl Config {
             "config of segmented",
             self,
             fits,
-            "powers of two with lanes * subgroups <= 32, or 32 if all warps of a CTA share a segment, without stages, \
-             one segment a group, vectors of at most 16 bytes, at most 10 tiles, a chunk of at \
-             most 8, a power of two but for several segments per group, which are at most 64 without stages, or 4 at \
+            "powers of two with lanes * subgroups <= 32; one warp a segment, or all of a CTA, which then have \
+             lanes * subgroups = 32, no stages, one segment per group and at most 48 KiB of sums, 16 bytes each; \
+             vectors of at most 16 bytes, at most 10 tiles, a chunk of at most 8, a power of two but for several segments per group, which are at most 64 without stages, or 4 at \
              once, fewer than 2^32 in all; prefetch_b with several, not at once, at most 48 KiB of stages, cuts at 32 \
              to 4096, whole rows of 32 to 256 nonzeros first, windows of 1 or of 32 to 1024, whole warps of at most \
              1024 threads, and reduction by fix-up but for sums of plus-times in f32 and f64 in no promised order, \
@@ -434,6 +439,10 @@ mod tests {
         for refused in [
             Config { block: 64, ..shared },
             Config { warps: 0, ..shared },
+            // In 32 bits these would be as many threads.
+            Config { warps: shared.warps + (1 << 27), ..shared },
+            // Sums with winners would not fit in shared memory.
+            Config { warps: 32, block: 1024, lanes: 32, subgroups: 1, ..shared },
             Config { subgroups: 1, ..shared },
             Config { stages: 2, ..shared },
             Config { segments_per_group: 2, ..shared },
