@@ -210,7 +210,7 @@ def fit_class(lines, of_class, names, values):
     names, values = [name for name, _ in fixed], np.array([value for _, value in fixed])
     ours = [line for line in lines if line["class"] == of_class]
     free = sorted({(of_class, bound) for line in ours for bound in line["bounds"] if bound not in COMMON})
-    while True:
+    while free:
         own = Table(ours, names + free)
         part = own.bounds / own.us[:, None]
         rest = np.maximum(1 - part[:, : len(names)] @ values, 0.05)
@@ -222,6 +222,7 @@ def fit_class(lines, of_class, names, values):
         if used == free:
             return names + free, found
         free = used
+    return names, values
 
 
 def regrets(lines, names, values, least):
@@ -349,7 +350,8 @@ def main():
         anew = {(product(line), line["dtype"], str(line["columns"])) for line in lines}
         before = options.regrets.read_text().splitlines()[1:]
         # Families that the fit of one class does not see are in that of the others.
-        stays = lambda row: tuple(row.split(",")[:3]) not in anew or options.of_class and ",held out,model," in row
+        is_held_out = lambda row: next(csv.reader([row]))[4:6] == ["held out", "model"]
+        stays = lambda row: tuple(row.split(",")[:3]) not in anew or (options.of_class and is_held_out(row))
         rows = [row for row in before if stays(row)]
     for name in products:
         ours = [of_product(group, name) for group in (seen, unseen, measured)]
@@ -357,7 +359,7 @@ def main():
         fitted, found = fit_product(name, *ours, families, names, least[name], fit_lines, options.chooser)
         written[name] = beside(fitted, written[name], {str(BYTES[line["dtype"]]) for line in ours[0]})
         if options.of_class:
-            del found["model", "held out"]
+            found.pop(("model", "held out"), None)
         if name in ("spmm-narrow", "spmm-partial"):
             found["model of whole vectors", "unseen"] = judged_by(written["spmm"], ours[1], least[name])
         if options.table and measured:

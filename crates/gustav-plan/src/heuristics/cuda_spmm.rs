@@ -193,13 +193,14 @@ pub fn segmented(problem: &Problem) -> Vec<Tuning> {
         found.extend([whole, short].map(|cut| at_once(1, threads, cut)));
     }
     found.push(copied);
-    found.extend(by_warps(problem));
     // Where two vectors a lane leave lanes idle, three may leave fewer.
     let of_row = problem.columns * problem.dtype.bytes() / VECTOR_BYTES;
     if is_whole(problem) && !of_row.is_power_of_two() {
         let compact = [few(1, whole), few(1, short), many(4, long)];
         found.extend(compact.map(|tuning| Tuning { tiles: 3, ..tuning }));
     }
+    // Last, since trained models name the others by their number.
+    found.extend(by_warps(problem));
     found
 }
 

@@ -295,12 +295,17 @@ impl Config {
     }
 
     /// Whether one warp or all of a CTA share a segment, these with rows of B in registers and sums of all but one in
-    /// shared memory, with winners or without. After the bounds of vectors, lanes and CTAs.
-    fn warps_fit(&self) -> bool {
+    /// shared memory, with winners or without, for operands of any alignment. After the bounds of vectors, lanes and
+    /// CTAs.
+    fn warps_fit(&self, problem: &Problem) -> bool {
         let whole = self.group() == 32 && self.warps == self.block / 32;
-        let sums = (self.block / 32 - 1) * self.vector * self.lanes * BYTES_WITH_WINNER;
         let direct = self.stages == 0 && self.segments_per_group == 1;
-        self.warps == 1 || whole && direct && sums <= SHARED_BYTES
+        let fit_in_shared = |vector| {
+            let Config { vector, lanes, .. } =
+                self.narrowed(problem.dtype, vector, problem.columns);
+            (self.block / 32 - 1) * vector * lanes * BYTES_WITH_WINNER <= SHARED_BYTES
+        };
+        self.warps == 1 || whole && direct && [8, 4, 2, 1].into_iter().all(fit_in_shared)
     }
 
     /// Whether 32 bits suffice to count the entries of a list with several segments per group, as in
@@ -331,7 +336,7 @@ impl Config {
             && (1..=MOST_TILES).contains(&self.tiles)
             && (32..=1024).contains(&self.block)
             && self.block.is_multiple_of(32)
-            && self.warps_fit()
+            && self.warps_fit(problem)
             && window.is_multiple_of(32)
             && Segments::comes_first(self.first)
             && self.stages(problem)
@@ -342,9 +347,9 @@ impl Config {
             "config of segmented",
             self,
             fits,
-            "powers of two with lanes * subgroups <= 32; one warp a segment, or all of a CTA, which then have \
-             lanes * subgroups = 32, no stages, one segment per group and at most 48 KiB of sums, 16 bytes each; \
-             vectors of at most 16 bytes, at most 10 tiles, a chunk of at most 8, a power of two but for several segments per group, which are at most 64 without stages, or 4 at \
+            "powers of two with lanes * subgroups <= 32; if all warps of a CTA share a segment, lanes * subgroups = 32, \
+             no stages, one segment per group, and at most 48 KiB of sums of 16 bytes, otherwise one warp; vectors of \
+             at most 16 bytes, at most 10 tiles, a chunk of at most 8, a power of two but for several segments per group, which are at most 64 without stages, or 4 at \
              once, fewer than 2^32 in all; prefetch_b with several, not at once, at most 48 KiB of stages, cuts at 32 \
              to 4096, whole rows of 32 to 256 nonzeros first, windows of 1 or of 32 to 1024, whole warps of at most \
              1024 threads, and reduction by fix-up but for sums of plus-times in f32 and f64 in no promised order, \
@@ -449,6 +454,10 @@ mod tests {
         ] {
             assert!(refused.check(&problem).is_err(), "{refused:?}");
         }
+        // Nor would those of the narrower vectors of unaligned operands.
+        let wide = Problem { dtype: DType::F16, ..problem }.columns(1000);
+        let narrow = Config { vector: 8, lanes: 4, subgroups: 8, warps: 32, block: 1024, ..shared };
+        assert!(narrow.check(&wide).is_err(), "{narrow:?}");
     }
 
     #[test]
