@@ -5,7 +5,7 @@
     python bench/fit_cost_model.py bounds.jsonl --unseen NAMES.txt --output crates/gustav-plan/src/cost/hopper.json
 
 Every product, number of columns and size of values is fitted by itself, and what was written of those that were not measured
-stays; with `--only spmv/f16` all others stay, and with `--class shared-by-warps` those of other classes and those that classes
+stays; with `--only spmv/f16` all others stay, and with `--class cta-per-segment` those of other classes and those that classes
 share. Copies along the diagonal of one matrix count as cases of their own, and are unseen
 if it is. With `--measured choice.jsonl` regret counts against configurations that are no candidates any more, too, and
 with `--table` a table of it, beside that of the `auto` of these measurements, is written between a product's marks in a
@@ -349,17 +349,17 @@ def main():
     if options.regrets and options.regrets.exists():
         anew = {(product(line), line["dtype"], str(line["columns"])) for line in lines}
         before = options.regrets.read_text().splitlines()[1:]
-        # Families that the fit of one class does not see are in that of the others.
+        # What the fit of one class does not judge.
         is_held_out = lambda row: next(csv.reader([row]))[4:6] == ["held out", "model"]
         stays = lambda row: tuple(row.split(",")[:3]) not in anew or (options.of_class and is_held_out(row))
         rows = [row for row in before if stays(row)]
     for name in products:
         ours = [of_product(group, name) for group in (seen, unseen, measured)]
         fit_lines = fitter(written[name], options.of_class)
-        fitted, found = fit_product(name, *ours, families, names, least[name], fit_lines, options.chooser)
+        # The fit of one class is judged by unseen matrices alone: the other parameters have seen all families.
+        held_out = [] if options.of_class else families
+        fitted, found = fit_product(name, *ours, held_out, names, least[name], fit_lines, options.chooser)
         written[name] = beside(fitted, written[name], {str(BYTES[line["dtype"]]) for line in ours[0]})
-        if options.of_class:
-            found.pop(("model", "held out"), None)
         if name in ("spmm-narrow", "spmm-partial"):
             found["model of whole vectors", "unseen"] = judged_by(written["spmm"], ours[1], least[name])
         if options.table and measured:
@@ -420,7 +420,7 @@ def fit_product(name, seen, unseen, measured, families, names, least, fit_lines,
             ours = [x for x in seen if BYTES[x["dtype"]] == size and width in (None, x["columns"])]
             if not ours:
                 continue
-            for fold in range(FOLDS):
+            for fold in range(FOLDS if families else 0):
                 out = set(families[fold::FOLDS])
                 found = fit_lines([line for line in ours if family(line["matrix"]) not in out], width, size)
                 held_out |= regrets([line for line in ours if family(line["matrix"]) in out], *found, least)

@@ -26,7 +26,7 @@ pub(super) struct Series {
     next: usize,
     /// The least milliseconds for queueing an execution; larger times may include waiting for a full queue.
     queue_ms: Option<f64>,
-    /// Whether an empty launch stands behind every product, because the next would not wait for it.
+    /// Whether an empty launch follows every product, because the next product would not wait for it.
     pub separated: bool,
 }
 

@@ -163,7 +163,7 @@ pub(crate) trait Engine<T: Scalar>: Runner {
     fn waits(&mut self) -> Result<bool> {
         Ok(true)
     }
-    /// From now on an empty launch stands between products in series.
+    /// From now on an empty launch separates products in series.
     fn separate(&mut self) {}
     /// Median time of one of `repeats` executions in series without these launches, if the engine has them.
     fn overlapping_ms(&mut self, _repeats: usize) -> Result<Option<f64>> {

@@ -171,7 +171,7 @@ fn tail(reason: &str) -> &str {
     names.iter().find_map(|name| reason.rfind(name)).map_or(reason, |at| &reason[at..])
 }
 
-/// The same without what older records do not name, where it is as it was for all of them.
+/// The same without a field that older records lack, if it has the only value that there was then.
 fn as_in_all_records(reason: &str) -> String {
     tail(reason).replace(" warps: 1, chunk:", " chunk:")
 }

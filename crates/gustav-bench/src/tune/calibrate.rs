@@ -168,6 +168,7 @@ mod tests {
     use super::*;
     use crate::{listing, schedule};
 
+    // Eight matrices: the halves of four are two each, which do not have every kind of work.
     const SUITE: &str = r#"
 name = "small"
 description = "Matrices that a made-up device has measured"

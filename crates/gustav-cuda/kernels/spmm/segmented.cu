@@ -4,10 +4,10 @@
 // that holds all columns of a panel of C in registers, so that A is read once per panel and B in
 // loads of 16 bytes.
 //
-//   grid.x -> segments, BLOCK / (WARPS GROUP) a CTA     grid.y -> panels of PANEL columns, of every product of a batch
-//   subgroup s of the S that share a segment takes chunks s, s + S, ... of CHUNK nonzeros, and subgroup 0 the last
-//   nonzeros of A, which are no whole chunk; sums are reduced by shuffles, and through shared memory where all warps of
-//   a CTA share a segment (WARPS > 1)
+//   grid.x -> segments, BLOCK / THREADS a CTA     grid.y -> panels of PANEL columns, of every product of a batch
+//   a segment is summed by one group, or, with WARPS > 1, by all groups of a CTA: of its S subgroups, subgroup s takes
+//   chunks s, s + S, ... of CHUNK nonzeros, and subgroup 0 the last nonzeros of A, which are no whole chunk; sums are
+//   reduced by shuffles, and among warps through shared memory
 //   group, subgroups, lanes and chunks: see spmm/group.cuh
 //   with SEVERAL groups sum the head of the list, long segments; each subgroup by itself then sums several of the rest,
 //   one after another (spmm/segments_per_group.cuh) or at once (spmm/segments_at_once.cuh)
@@ -36,11 +36,11 @@ constexpr bool ORDERED = GUSTAV_ORDERED;  // whole rows in the order of a list
 
 using Segment = schedule::Segment<Position>;
 
-constexpr int WARPS = GUSTAV_WARPS;  // that share a segment, if more than one
-constexpr int SHARING = WARPS * GROUP;  // threads that share a segment
+constexpr int WARPS = GUSTAV_WARPS;     // of a segment: part of one, or all of the CTA
+constexpr int THREADS = WARPS * GROUP;  // of a segment
 constexpr int STEP = CHUNK * SUBGROUPS * WARPS;
-static_assert(WARPS == 1 || (SHARING == BLOCK && GROUP == 32), "one warp or the whole CTA shares a segment");
-static_assert(WARPS == 1 || (STAGES == 0 && !SEVERAL), "warps share one segment, with rows of B in registers");
+static_assert(WARPS == 1 || (THREADS == BLOCK && GROUP == 32), "a segment has a group or the whole CTA");
+static_assert(WARPS == 1 || (STAGES == 0 && !SEVERAL), "a CTA per segment has rows of B in registers");
 static_assert(!FILTERED || (STAGES == 0 && !SEVERAL), "only rows of B in registers are filtered");
 
 // Rows of B pass through shared memory if the chip has asynchronous copies.
@@ -85,10 +85,10 @@ __device__ __forceinline__ void store(const Operands &args, const Segment &s,
     }
 }
 
-// Prefetches a segment of A into L2: a group loads one chunk ahead, which is not enough where few groups have
-// long runs and memory is far.
+// Prefetches a segment of A into L2, by the threads of one group: a group loads one chunk ahead, which is not enough
+// where few groups have long segments and memory is far.
 __device__ __forceinline__ void prefetch_segment(const Operands &args, Position first, Position last) {
-    if (last - first <= 2 * STEP || threadIdx.x % SHARING >= GROUP) return;
+    if (last - first <= 2 * STEP || threadIdx.x % THREADS >= GROUP) return;
     const u64 count = last - first;
     ptx::prefetch(args.indices + first, count * sizeof(Index), threadIdx.x % GROUP, GROUP);
     ptx::prefetch(args.values + first, count * sizeof(Value), threadIdx.x % GROUP, GROUP);
@@ -200,7 +200,7 @@ __device__ __forceinline__ void sum_tail(const Operands &args, const Value *b, c
     }
 }
 
-// The sums of all warps, in the first of them. Another call may follow after a barrier.
+// The sums of all warps, in the first of them. A barrier must separate two calls, which write the same shared memory.
 __device__ __forceinline__ void add_warps(Sum (&sum)[TILES][VECTOR]) {
     __shared__ Sum parts[WARPS > 1 ? WARPS - 1 : 1][VECTOR][LANES];
     const int warp = threadIdx.x / 32, lane = threadIdx.x % LANES;
@@ -219,7 +219,7 @@ __device__ __forceinline__ void add_warps(Sum (&sum)[TILES][VECTOR]) {
     }
 }
 
-// One group's segment in one panel, or that of all warps.
+// The segment of a group, or of the CTA, in one panel.
 __device__ __forceinline__ void multiply(const Arguments &args, const Operands &operands, const Segment &s,
                                          u64 panel, u64 column, int sub, Stage *stage) {
     const Span span(operands.columns, column);
@@ -288,7 +288,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK, RESIDENT / BLOCK)
         }
     }
     __shared__ Stage stage[STAGED ? DEPTH * CHUNK * TILES * BLOCK : 1];
-    const Segment s = segment(args, (u64)blockIdx.x * (BLOCK / SHARING) + threadIdx.x / SHARING);
+    const Segment s = segment(args, (u64)blockIdx.x * (BLOCK / THREADS) + threadIdx.x / THREADS);
     prefetch();
     if (PREFETCH_A && blockIdx.y == 0) prefetch_segment(args.operands, s.first, s.last);
     const int sub = threadIdx.x % GROUP / LANES;

@@ -123,7 +123,7 @@ fn panel(vector: u32, lanes: u32, tiles: u32) -> Panel {
 fn class(c: &segmented::Config) -> Class {
     match c.stages {
         _ if c.at_once => Class::SegmentsAtOnce,
-        _ if c.warps > 1 => Class::SharedByWarps,
+        _ if c.warps > 1 => Class::CtaPerSegment,
         _ if c.segments_per_group > 1 && c.subgroups > 1 && c.longest.is_some() => {
             Class::SharedHead
         }

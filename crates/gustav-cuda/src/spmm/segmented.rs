@@ -232,8 +232,10 @@ impl Method for Prepared {
         let operands = self.carry_outs.arguments(o);
         let (segments, count) = (list, count as u64);
         let order = self.order.as_ref().map_or(0, DeviceBuffer::address);
-        let (groups, subgroups) =
-            (u64::from(config.block / config.sharing()), u64::from(config.block / config.lanes));
+        let (groups, subgroups) = (
+            u64::from(config.block / config.threads_of_segment()),
+            u64::from(config.block / config.lanes),
+        );
         let panels = (o.columns as u64).div_ceil(config.panel()) * o.batch.count as u64;
         let segments_per_group = config.segments_per_group;
         let (single, ctas) = match segments_per_group {

@@ -173,10 +173,10 @@ fn there_are_more_strips_of_columns_than_a_grid_has() {
         block,
         resident,
     };
-    let by_warps = segmented::Config { subgroups: 8, warps: 2, ..narrow };
+    let cta_per_segment = segmented::Config { subgroups: 8, warps: 2, ..narrow };
     let configured = [
         Segmented(narrow),
-        Segmented(by_warps),
+        Segmented(cta_per_segment),
         EvenShares(shares),
         RowBlock(blocks),
         Tensor(tensor::Config { panel: 16, warps: 4, subgroups: 1, resident }),

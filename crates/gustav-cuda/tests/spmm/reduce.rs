@@ -129,8 +129,8 @@ fn parts_of_cut_rows_and_subgroups_merge() {
     configured::<f16>(Extremum::Min, config(8, 4, 2, 2));
     configured::<f64>(Extremum::Max, config(2, 8, 2, 1));
     configured::<f32>(Extremum::Max, Config { warps: 4, ..config(4, 8, 1, 4) });
-    let by_warps = Config { warps: 8, block: 256, longest: None, ..config(2, 4, 3, 8) };
-    configured::<f64>(Extremum::Min, by_warps);
+    let cta_per_segment = Config { warps: 8, block: 256, longest: None, ..config(2, 4, 3, 8) };
+    configured::<f64>(Extremum::Min, cta_per_segment);
 }
 
 #[test]

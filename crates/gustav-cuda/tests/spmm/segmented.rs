@@ -224,26 +224,26 @@ fn segments_at_once_in_other_types() {
 }
 
 /// All of so many warps share a segment.
-fn by_warps(warps: u32, vector: u32, lanes: u32, tiles: u32) -> Config {
+fn cta_per_segment(warps: u32, vector: u32, lanes: u32, tiles: u32) -> Config {
     Config { warps, block: 32 * warps, ..config(vector, lanes, tiles, 32 / lanes) }
 }
 
 #[test]
 #[ignore = "needs a CUDA device"]
-fn warps_share_segments() {
-    configured::<f32>(by_warps(8, 4, 8, 1));
-    configured::<f32>(Config { longest: None, prefetch_a: true, ..by_warps(4, 4, 32, 2) });
-    configured::<f32>(Config { longest: Some(256), chunk: 2, ..by_warps(2, 1, 1, 3) });
-    configured::<f32>(Config { reduction: Reduction::Atomic, ..by_warps(8, 4, 4, 1) });
+fn a_cta_per_segment() {
+    configured::<f32>(cta_per_segment(8, 4, 8, 1));
+    configured::<f32>(Config { longest: None, prefetch_a: true, ..cta_per_segment(4, 4, 32, 2) });
+    configured::<f32>(Config { longest: Some(256), chunk: 2, ..cta_per_segment(2, 1, 1, 3) });
+    configured::<f32>(Config { reduction: Reduction::Atomic, ..cta_per_segment(8, 4, 4, 1) });
 }
 
 #[test]
 #[ignore = "needs a CUDA device"]
-fn warps_share_segments_in_other_types() {
-    configured::<f64>(by_warps(8, 2, 16, 1));
-    configured::<f64>(Config { longest: None, ..by_warps(32, 2, 8, 4) });
-    configured::<f16>(Config { chunk: 8, ..by_warps(4, 8, 4, 1) });
-    configured::<bf16>(Config { longest: None, ..by_warps(8, 1, 2, 5) });
+fn a_cta_per_segment_in_other_types() {
+    configured::<f64>(cta_per_segment(8, 2, 16, 1));
+    configured::<f64>(Config { longest: None, ..cta_per_segment(32, 2, 8, 4) });
+    configured::<f16>(Config { chunk: 8, ..cta_per_segment(4, 8, 4, 1) });
+    configured::<bf16>(Config { longest: None, ..cta_per_segment(8, 1, 2, 5) });
 }
 
 #[test]

@@ -158,8 +158,8 @@ pub enum Class {
     Staged,
     /// The same, with few lanes that hold a whole row.
     Copied,
-    /// `segmented` with a segment for all warps of a CTA.
-    SharedByWarps,
+    /// `segmented` with a CTA per segment.
+    CtaPerSegment,
     /// `segmented` with several segments per group, one after another, and a group for each long one.
     SeveralSegments,
     /// The same, where subgroups share the long ones.

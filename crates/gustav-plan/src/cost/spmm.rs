@@ -49,9 +49,9 @@ pub struct Segmented {
     pub class: Class,
     /// What a subgroup holds.
     pub panel: Panel,
-    /// Subgroups that share a segment, but for short ones, of all its warps.
+    /// Subgroups that share a segment, but for short ones: of all its warps together.
     pub subgroups: u32,
-    /// Warps that share a segment.
+    /// Warps of a segment: 1, or all of a CTA.
     pub warps: u32,
     /// Nonzeros of it that one of them loads together.
     pub chunk: u32,

@@ -40,7 +40,7 @@ pub struct Tuning {
     pub height: u32,
     /// Most subgroups of lanes in a warp that share a segment or block.
     pub subgroups: u32,
-    /// Warps that share a segment: 1, or all of a CTA, with as many subgroups as fill them.
+    /// Warps of a segment: 1, or all of a CTA, with as many subgroups as fill them.
     pub warps: u32,
     /// Nonzeros of A loaded together; with several segments per group, nonzeros whose rows of B are in flight.
     pub chunk: u32,
@@ -200,17 +200,17 @@ pub fn segmented(problem: &Problem) -> Vec<Tuning> {
         found.extend(compact.map(|tuning| Tuning { tiles: 3, ..tuning }));
     }
     // Last, since trained models name the others by their number.
-    found.extend(by_warps(problem));
+    found.extend(cta_per_segment(problem));
     found
 }
 
-/// The configurations of `segmented` in which all warps of a CTA share a segment: for few long rows.
-fn by_warps(problem: &Problem) -> Vec<Tuning> {
+/// The configurations of `segmented` with a CTA per segment: for few long rows.
+fn cta_per_segment(problem: &Problem) -> Vec<Tuning> {
     let wide = problem.dtype.bytes() == 8;
-    let shared = |(warps, longest)| {
+    let tuning = |(warps, longest)| {
         // Of 8-byte values many warps have enough loads in flight with two rows of B each.
         let chunk = if wide && warps > 4 { 2 } else { 4 };
-        // One vector a lane leaves registers for more threads.
+        // With one vector a lane, registers suffice for more threads.
         let threads = match (wide, chunk) {
             (true, 4) if vectors(problem) > ONE_VECTOR_TO => 512,
             (false, _) if vectors(problem) > ONE_VECTOR_TO => 768,
@@ -220,7 +220,7 @@ fn by_warps(problem: &Problem) -> Vec<Tuning> {
         let base = Tuning::of(Algorithm::Segmented);
         Tuning { warps, longest, chunk, tiles: 1, threads, block, prefetch_a, ..base }
     };
-    [(2, None), (4, None), (8, None), (8, Some(1024))].map(shared).into()
+    [(2, None), (4, None), (8, None), (8, Some(1024))].map(tuning).into()
 }
 
 /// The configurations of `row-block`.

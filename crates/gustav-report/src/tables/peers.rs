@@ -27,7 +27,7 @@ pub(super) fn summary(platforms: &[Platform]) -> Table {
     let separated = match separated {
         0 => String::new(),
         n => format!(
-            " Cases in which a peer has an empty launch between its products, as one does not wait for the other: {n}."
+            " Cases in which a peer has an empty launch between its products, each of which would begin before the one before has ended: {n}."
         ),
     };
     let caption = format!(

@@ -56,7 +56,7 @@ fn the_summary_counts_cases_with_launches_between_products() {
     };
     assert!(!caption(&records).contains("empty launch"));
     records[1].overlapping_ms = Some(1.5);
-    assert!(caption(&records).contains("does not wait for the other: 1."));
+    assert!(caption(&records).contains("has ended: 1."));
 }
 
 #[test]

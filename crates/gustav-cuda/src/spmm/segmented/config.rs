@@ -31,7 +31,7 @@ pub struct Config {
     pub tiles: u32,
     /// Subgroups of lanes in a warp that share a segment.
     pub subgroups: u32,
-    /// Warps that share a segment: 1, or all of a CTA, whose subgroups then fill them.
+    /// Warps of a segment: 1, or all of a CTA, which subgroups of lanes then fill.
     pub warps: u32,
     /// Nonzeros of A loaded together; with several segments per group, nonzeros of one whose rows of B are in flight.
     pub chunk: u32,
@@ -155,8 +155,9 @@ impl Config {
         }
         // Several segments per group leave no registers for a third vector; otherwise there are
         // fewer vectors the more threads are resident, fewest for 16-bit values.
-        let alone = self.segments_per_group > 1 || self.warps > 1;
-        let most = if alone { 32 } else { 32 / self.subgroups };
+        // A CTA per segment has as many subgroups as lanes allow.
+        let any_lanes = self.segments_per_group > 1 || self.warps > 1;
+        let most = if any_lanes { 32 } else { 32 / self.subgroups };
         let most_tiles = match self.resident > 640 {
             _ if self.segments_per_group > 1 => 2,
             true if dtype.bytes() == 2 || most < 32 => 2,
@@ -253,8 +254,8 @@ impl Config {
         self.lanes * self.subgroups
     }
 
-    /// Threads that share a segment.
-    pub(super) fn sharing(&self) -> u32 {
+    /// Threads that sum a segment.
+    pub(super) fn threads_of_segment(&self) -> u32 {
         self.group() * self.warps
     }
 
@@ -294,9 +295,9 @@ impl Config {
             && (at_once || !self.at_once)
     }
 
-    /// Whether one warp or all of a CTA share a segment, these with rows of B in registers and sums of all but one in
-    /// shared memory, with winners or without, for operands of any alignment. After the bounds of vectors, lanes and
-    /// CTAs.
+    /// Whether a segment has a group, or a CTA with rows of B in registers. The sums of all its warps but one must fit
+    /// in shared memory, with winners or without, for operands of any alignment. Assumes that vectors, lanes and the
+    /// CTA are in bounds.
     fn warps_fit(&self, problem: &Problem) -> bool {
         let whole = self.group() == 32 && self.warps == self.block / 32;
         let direct = self.stages == 0 && self.segments_per_group == 1;
@@ -347,13 +348,13 @@ impl Config {
             "config of segmented",
             self,
             fits,
-            "powers of two with lanes * subgroups <= 32; if all warps of a CTA share a segment, lanes * subgroups = 32, \
-             no stages, one segment per group, and at most 48 KiB of sums of 16 bytes, otherwise one warp; vectors of \
-             at most 16 bytes, at most 10 tiles, a chunk of at most 8, a power of two but for several segments per group, which are at most 64 without stages, or 4 at \
-             once, fewer than 2^32 in all; prefetch_b with several, not at once, at most 48 KiB of stages, cuts at 32 \
-             to 4096, whole rows of 32 to 256 nonzeros first, windows of 1 or of 32 to 1024, whole warps of at most \
-             1024 threads, and reduction by fix-up but for sums of plus-times in f32 and f64 in no promised order, \
-             without an epilogue",
+            "powers of two with lanes * subgroups <= 32; one warp a segment, or all of a CTA with lanes * subgroups = \
+             32, no stages, one segment per group and at most 48 KiB of sums of 16 bytes; vectors of at most 16 bytes, \
+             at most 10 tiles, a chunk of at most 8, a power of two but for several segments per group, which are at \
+             most 64 without stages, or 4 at once, fewer than 2^32 in all; prefetch_b with several, not at once, at \
+             most 48 KiB of stages, cuts at 32 to 4096, whole rows of 32 to 256 nonzeros first, windows of 1 or of 32 \
+             to 1024, whole warps of at most 1024 threads, and reduction by fix-up but for sums of plus-times in f32 \
+             and f64 in no promised order, without an epilogue",
         )
     }
 }
@@ -424,7 +425,7 @@ mod tests {
     }
 
     #[test]
-    fn warps_that_share_a_segment_are_a_cta_and_their_lanes_are_busy() {
+    fn a_cta_per_segment_has_no_idle_lanes_and_fits_in_shared_memory() {
         let a = CsrView::<f32, u32, u32>::new(1, 1, &[0, 1], &[0], &[1.0]).expect("a matrix");
         for dtype in [DType::F32, DType::F64, DType::F16, DType::I64] {
             for columns in [1, 3, 8, 20, 32, 33, 64, 128, 256, 1000] {
