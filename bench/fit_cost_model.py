@@ -20,6 +20,9 @@ again. Each size of values is fitted by itself, and of SpMM on a GPU each number
 vectors of 16 bytes apart, and those of vectors that are no power of two; between two numbers the mean of the parameters of
 both counts.
 
+With several files of bounds, each is of a run of its own: times of all but the first are scaled to it by the configurations
+that both have.
+
 Regret is the time of the chosen configuration over the least of all measured ones, less one. It is printed for
 families of matrices held out of the fit, and for the unseen matrices, which no fit reads. Needs NumPy and SciPy.
 """
@@ -67,6 +70,28 @@ def read(path):
     else:
         text = path.read_text()
     return [json.loads(line) for line in io.StringIO(text)]
+
+
+def on_one_scale(runs):
+    """The lines of all runs. Times of later runs are scaled to those of the first: of a case by the geometric mean of the
+    ratios of configurations that both have, or of all cases where they have none of it. A device takes some hundredths more in
+    one run than in another, and kernels change, which a configuration that one run alone has would be credited with."""
+    lines = list(runs[0])
+    times = {(*case(line), line["reason"]): line["execute_ms"] for line in lines}
+    for run in runs[1:]:
+        ratios = collections.defaultdict(list)
+        for line in run:
+            if (known := times.get((*case(line), line["reason"]))) is not None:
+                ratios[case(line)].append(np.log(known / line["execute_ms"]))
+        means = {of_case: np.mean(logs) for of_case, logs in ratios.items()}
+        of_width = collections.defaultdict(list)
+        for (_, *width), mean in means.items():
+            of_width[tuple(width)].append(mean)
+        of_width = {width: np.mean(logs) for width, logs in of_width.items()}
+        for line in run:
+            scale = means.get(case(line), of_width.get(case(line)[1:], 0.0))
+            lines.append(line | {"execute_ms": line["execute_ms"] * float(np.exp(scale))})
+    return lines
 
 
 def pattern(matrix):
@@ -309,7 +334,7 @@ def one_configuration(seen, lines, least):
 
 def main():
     arguments = argparse.ArgumentParser(description=__doc__.split("\n")[0])
-    arguments.add_argument("bounds", type=pathlib.Path, nargs="+", help="what gustav tune --bounds wrote")
+    arguments.add_argument("bounds", type=pathlib.Path, nargs="+", help="what gustav tune --bounds wrote, of one run each")
     arguments.add_argument("--unseen", type=pathlib.Path, required=True, help="names of matrices to judge on, one a line")
     arguments.add_argument("--output", type=pathlib.Path, required=True, help="the parameter file; its rates stay")
     arguments.add_argument("--measured", type=pathlib.Path, nargs="*", default=[], help="all measurements, those of auto among them")
@@ -320,10 +345,9 @@ def main():
     arguments.add_argument("--only", nargs="+", metavar="PRODUCT/DTYPE", help="fit and judge these alone")
     options = arguments.parse_args()
     chosen = set(options.only or [])
-    lines, measured = (
-        [line for path in paths for line in read(path) if not chosen or f"{product(line)}/{line['dtype']}" in chosen]
-        for paths in (options.bounds, options.measured)
-    )
+    of_file = lambda path: [line for line in read(path) if not chosen or f"{product(line)}/{line['dtype']}" in chosen]
+    lines = on_one_scale([of_file(path) for path in options.bounds])
+    measured = [line for path in options.measured for line in of_file(path)]
     if not lines:
         raise SystemExit("no measurements: none of the configurations in the record is a candidate today")
     products = [name for name in PRODUCTS if of_product(lines, name)]

@@ -11,7 +11,7 @@ use super::planning::{needs_more, planning_ms};
 use super::resident::{Output, Set};
 use super::rotating::{Rotating, Series};
 use super::succession::{Chained, Overlap, READINGS, overlaps, reads_old_values, some_of};
-use super::{Resident, Started, configuration};
+use super::{FIRST_SPMV_OP, Resident, Started, configuration};
 use crate::engine::{Engine, Outcome, Prepared, Task, Versions, our_version};
 use crate::timing::Runner;
 use crate::value::Value;
@@ -94,6 +94,8 @@ impl<'a, T: Value> CudaEngine<'a, T> {
         let place = CUSPARSE.iter().position(|p| *p == name).unwrap_or(0);
         let versions = Versions::from([("cusparse".into(), gustav_cuda::cusparse::version()?)]);
         let mut engine = Self::prepare(gpu, on, task, Wish::Vendor(place), CALLS, versions)?;
+        // SpMVOp plans for values of A, which stay; others convert none.
+        engine.converted = true;
         // It preprocesses in its first execution.
         let mut firsts = Vec::new();
         while needs_more(&firsts) {
@@ -289,7 +291,11 @@ fn plan<T: Value>(
                 spmv::Options { chooser: candidate.chooser(), config }
             }
             Wish::Vendor(place) => {
-                let config = spmv::Config::Vendor(spmv::vendor::Config::ALL[place]);
+                let config = match place.checked_sub(FIRST_SPMV_OP) {
+                    Some(place) => spmv::vendor::Config::OP[place],
+                    None => spmv::vendor::Config::ALL[place],
+                };
+                let config = spmv::Config::Vendor(config);
                 spmv::Options { config: Some(config), ..spmv::Options::default() }
             }
         };

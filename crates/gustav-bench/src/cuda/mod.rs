@@ -32,6 +32,9 @@ use crate::value::Value;
 /// Names of libraries that multiply on a GPU in a process of their own.
 pub(crate) const PROCESSES: [&str; 4] = ["cupy", "torch-cuda", "pyg", "pyg-csr"];
 
+/// The first of SpMVOp's algorithms in [`CUSPARSE`].
+const FIRST_SPMV_OP: usize = 4;
+
 /// Choosers that time several plans on the operands: they might choose differently for each set.
 pub(crate) const TRYING: [&str; 2] = ["autotune", "predictor"];
 
@@ -73,7 +76,12 @@ pub(crate) fn configurations(
 
 /// Whether the peer of that name multiplies on a GPU.
 pub(crate) fn is_peer(name: &str) -> bool {
-    CUSPARSE.contains(&name) || [CUBLAS, CUSPARSE_BEST].contains(&name) || PROCESSES.contains(&name)
+    in_process().any(|own| own == name) || name == CUSPARSE_BEST || PROCESSES.contains(&name)
+}
+
+/// Peers whose libraries are called directly.
+fn in_process() -> impl Iterator<Item = &'static str> {
+    CUSPARSE.into_iter().chain([CUBLAS])
 }
 
 /// The gather limit: milliseconds to read a row of B, of `row` bytes, for each of `nnz` nonzeros at
@@ -125,11 +133,10 @@ impl Started {
             l2_bandwidth: probe.l2_bandwidth()?,
         };
         let named = peers.iter().map(|name| {
-            let mut known = CUSPARSE.into_iter().chain([CUBLAS]);
-            known.find(|known| known == name).ok_or_else(|| Error::Argument {
+            in_process().find(|known| known == name).ok_or_else(|| Error::Argument {
                 name: "peer",
                 found: name.clone(),
-                expected: [&CUSPARSE[..], &[CUBLAS], &PROCESSES].concat().join(", "),
+                expected: in_process().chain(PROCESSES).collect::<Vec<_>>().join(", "),
             })
         });
         let peers = named.collect::<Result<_>>()?;
@@ -154,9 +161,12 @@ impl Started {
     }
 }
 
-/// Whether the peer computes `operation`: cuSPARSE has three algorithms for SpMV, its default for
-/// SpGEMM is the first of three, and it has one for SDDMM; cuBLAS computes SpMM.
+/// Whether the peer computes `operation`. Of cuSPARSE, CSR_ALG3 is of SpMM, SpMVOp of SpMV; its default for SpGEMM is
+/// ALG1, and SDDMM has only a default. cuBLAS computes SpMM.
 fn takes(peer: &str, operation: Operation) -> bool {
+    if CUSPARSE[FIRST_SPMV_OP..].contains(&peer) {
+        return operation == Operation::Spmv;
+    }
     match operation {
         Operation::Spmm => true,
         Operation::Spmv => ![CUSPARSE[3], CUBLAS].contains(&peer),
@@ -281,13 +291,10 @@ mod tests {
 
     #[test]
     fn peers_compute_what_their_library_has() {
-        let of = |operation| {
-            let all = CUSPARSE.into_iter().chain([CUBLAS]);
-            all.filter(|peer| takes(peer, operation)).collect::<Vec<_>>()
-        };
+        let of = |operation| in_process().filter(|peer| takes(peer, operation)).collect::<Vec<_>>();
         assert_eq!(of(Operation::Spmm).len(), 5);
-        assert_eq!(of(Operation::Spmv), CUSPARSE[..3]);
-        assert_eq!(of(Operation::Spgemm), CUSPARSE[1..]);
+        assert_eq!(of(Operation::Spmv), [&CUSPARSE[..3], &CUSPARSE[FIRST_SPMV_OP..]].concat());
+        assert_eq!(of(Operation::Spgemm), CUSPARSE[1..FIRST_SPMV_OP]);
         assert_eq!(of(Operation::Sddmm), CUSPARSE[..1]);
         assert!(is_peer("cublas") && is_peer("cupy") && !is_peer("mkl"));
     }

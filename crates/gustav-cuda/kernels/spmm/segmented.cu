@@ -2,7 +2,7 @@
 //
 // Idea: every segment (a row, or at most S nonzeros of a long row) is summed by a group of threads
 // that holds all columns of a panel of C in registers, so that A is read once per panel and B in
-// loads of 16 bytes.
+// loads of 16 bytes where it is aligned (8 with half vectors).
 //
 //   grid.x -> segments, BLOCK / THREADS a CTA     grid.y -> panels of PANEL columns, of every product of a batch
 //   a segment is summed by one group, or, with WARPS > 1, by all groups of a CTA: of its S subgroups, subgroup s takes

@@ -9,6 +9,7 @@ use gustav_plan::{DeviceProfile, RowSimilarity};
 
 use super::catalog::Config;
 use super::{b_stationary, segmented};
+use crate::product::tile::widest;
 
 /// What the model needs of a product.
 pub(super) struct Model<'a> {
@@ -66,7 +67,7 @@ impl<'a> Model<'a> {
     fn schedule(&self, config: &Config) -> Result<Option<Schedule>> {
         Ok(Some(match config {
             Config::Segmented(c) => Schedule::Segmented(Segmented {
-                class: class(c),
+                class: class(self.problem, c),
                 panel: panel(c.vector, c.lanes, c.tiles),
                 subgroups: c.subgroups * c.warps,
                 warps: c.warps,
@@ -120,7 +121,12 @@ fn panel(vector: u32, lanes: u32, tiles: u32) -> Panel {
     Panel { vector, lanes, tiles }
 }
 
-fn class(c: &segmented::Config) -> Class {
+fn class(problem: &Problem, c: &segmented::Config) -> Class {
+    let load_bytes = c.vector as usize * problem.dtype.bytes();
+    if load_bytes == 8 && c.vector < widest(problem.dtype, problem.columns as u64) {
+        // Too few configurations for a class for each of the schedules below.
+        return Class::HalfVectors;
+    }
     match c.stages {
         _ if c.at_once => Class::SegmentsAtOnce,
         _ if c.warps > 1 => Class::CtaPerSegment,

@@ -39,6 +39,8 @@ pub struct SpmvPlan<T: Scalar> {
 struct Work<T> {
     op_a: OpA<T>,
     method: Box<dyn Method>,
+    /// Whether the method holds converted values of an A.
+    converted: bool,
 }
 
 impl<T: Scalar> SpmvPlan<T> {
@@ -70,7 +72,7 @@ impl<T: Scalar> SpmvPlan<T> {
         drop(facts);
         let order = PlanOrder::new(&device, problem.calls)?;
         let choice = Choice { algorithm, config, reason };
-        let work = graph::core(order, Work { op_a, method });
+        let work = graph::core(order, Work { op_a, method, converted: false });
         Ok(SpmvPlan { device, problem, choice, work })
     }
 
@@ -125,7 +127,7 @@ impl<T: Scalar> SpmvPlan<T> {
             return Ok(());
         }
         core.order.next(stream)?;
-        let Work { op_a, method } = &mut core.method;
+        let Work { op_a, method, converted } = &mut core.method;
         let mut uses = Uses::on(stream).ordered(call.common.ordered);
         op_a.read(&mut uses, values)?;
         uses.read(x)?;
@@ -163,7 +165,13 @@ impl<T: Scalar> SpmvPlan<T> {
         op_a.refresh(&mut uses, stream, values)?;
         // SAFETY: the lengths were checked against the buffers, which wait for the stream when
         // they are freed; the pattern is the plan's own.
-        unsafe { method.launch(device, stream, &operands) }
+        unsafe {
+            if method.converts() && !(call.reuse_conversion && *converted) {
+                method.convert(stream, &operands)?;
+                *converted = true;
+            }
+            method.launch(device, stream, &operands)
+        }
     }
 }
 

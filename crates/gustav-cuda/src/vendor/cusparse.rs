@@ -1,6 +1,6 @@
 //! The cuSPARSE handle and descriptors.
 
-use std::ffi::{CStr, c_void};
+use std::ffi::{CStr, c_int, c_void};
 use std::ptr::null_mut;
 
 use cudarc::cusparse::sys;
@@ -17,16 +17,23 @@ use crate::schedule::pattern::Pattern;
 /// # Errors
 /// [`Error::NoDevice`] when the library is missing.
 pub fn version() -> Result<String> {
-    use sys::libraryPropertyType_t::{MAJOR_VERSION, MINOR_VERSION, PATCH_LEVEL};
+    let (major, minor) = version_numbers()?;
+    let patch = property(sys::libraryPropertyType_t::PATCH_LEVEL)?;
+    Ok(format!("{major}.{minor}.{patch}"))
+}
+
+/// The first two numbers of [`version`].
+pub(crate) fn version_numbers() -> Result<(c_int, c_int)> {
+    use sys::libraryPropertyType_t::{MAJOR_VERSION, MINOR_VERSION};
+    Ok((property(MAJOR_VERSION)?, property(MINOR_VERSION)?))
+}
+
+fn property(part: sys::libraryPropertyType_t) -> Result<c_int> {
     present()?;
-    let mut parts = Vec::new();
-    for part in [MAJOR_VERSION, MINOR_VERSION, PATCH_LEVEL] {
-        let mut number = 0;
-        // SAFETY: writes one integer.
-        check(unsafe { sys::cusparseGetProperty(part, &mut number) })?;
-        parts.push(number.to_string());
-    }
-    Ok(parts.join("."))
+    let mut number = 0;
+    // SAFETY: writes one integer.
+    check(unsafe { sys::cusparseGetProperty(part, &mut number) })?;
+    Ok(number)
 }
 
 /// Whether the library can be loaded.
@@ -149,9 +156,15 @@ impl Matrix {
         Ok(Matrix { raw, key, workspace })
     }
 
-    /// Allocates a workspace of `bytes` and returns its address.
-    pub(crate) fn reserve(&mut self, device: &Device, bytes: usize) -> Result<*mut c_void> {
+    /// Allocates a workspace of `bytes`, which work on `stream` uses, and returns its address.
+    pub(crate) fn reserve(
+        &mut self,
+        device: &Device,
+        stream: &Stream,
+        bytes: usize,
+    ) -> Result<*mut c_void> {
         self.workspace = DeviceBuffer::uninit(device, bytes.div_ceil(8), "cuSPARSE's workspace")?;
+        self.workspace.used_on(stream);
         Ok(self.workspace.address() as *mut c_void)
     }
 }

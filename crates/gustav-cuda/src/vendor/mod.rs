@@ -6,3 +6,4 @@ pub mod sddmm;
 pub mod spgemm;
 pub mod spmm;
 pub mod spmv;
+mod spmv_op;

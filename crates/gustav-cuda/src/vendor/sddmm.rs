@@ -3,9 +3,9 @@
 use std::ffi::c_void;
 
 use cudarc::cusparse::sys;
-use gustav_core::{DType, Error, IndexType, Layout, Problem, Result};
+use gustav_core::{Error, IndexType, Layout, Problem, Result};
 
-use super::cusparse::{DenseMatrix, Handle, SparseMatrix, check, scalar, sums};
+use super::cusparse::{DenseMatrix, Handle, SparseMatrix, check, scalar, sums, version};
 use crate::device::{Device, DeviceBuffer, Stream};
 use crate::matrix::Sparse;
 use crate::product::sampled::{Method, Operands, only_sddmm};
@@ -20,14 +20,15 @@ pub enum Config {
     Default,
 }
 
-/// What cuSPARSE's product takes: f32 and f64, equal index types.
+/// What cuSPARSE's product takes: floating point (16 bits of newer versions, which older ones
+/// refuse in the first execution), equal index types.
 pub(crate) fn supports(problem: &Problem) -> Result<()> {
     only_sddmm(problem, "vendor")?;
     let refuse = |reason: &str| {
         Err(unsupported(problem, "vendor on CUDA (cuSPARSE)", reason, "nonzero-split"))
     };
-    if !matches!(problem.dtype, DType::F32 | DType::F64) {
-        return refuse("cuSPARSE samples products of f32 and f64");
+    if problem.dtype.is_integer() {
+        return refuse("cuSPARSE takes no integers");
     }
     if problem.index_type != problem.offset_type {
         return refuse("cuSPARSE wants row offsets and column indices of one type");
@@ -97,7 +98,7 @@ impl Method for Prepared {
         // The arguments that all calls have, and then `$last`.
         macro_rules! call {
             ($function:ident, $matrix:expr, $last:expr) => {
-                check(sys::$function(
+                sys::$function(
                     self.handle.0,
                     none,
                     none,
@@ -109,7 +110,7 @@ impl Method for Prepared {
                     sums(o.dtype),
                     sys::cusparseSDDMMAlg_t::CUSPARSE_SDDMM_ALG_DEFAULT,
                     $last,
-                ))
+                )
             };
         }
         let leading = (o.ldx, o.ldy);
@@ -129,17 +130,26 @@ impl Method for Prepared {
                 let types = (o.offset_type, o.index_type);
                 let matrix = SparseMatrix::described(&sparse, types, o.dtype)?;
                 let mut bytes = 0;
-                call!(cusparseSDDMM_bufferSize, matrix, &mut bytes)?;
+                let status = call!(cusparseSDDMM_bufferSize, matrix, &mut bytes);
+                if status == sys::cusparseStatus_t::CUSPARSE_STATUS_NOT_SUPPORTED {
+                    return Err(Error::Unsupported {
+                        problem: format!("an SDDMM of {} values", o.dtype),
+                        backend: format!("vendor on CUDA (cuSPARSE {})", version()?),
+                        reason: "this version lacks it".into(),
+                        nearest: "nonzero-split".into(),
+                    });
+                }
+                check(status)?;
                 let words = bytes.div_ceil(8);
                 let workspace = DeviceBuffer::uninit(device, words, "cuSPARSE's workspace")?;
                 workspace.used_on(stream);
-                call!(cusparseSDDMM_preprocess, matrix, workspace.address() as *mut c_void)?;
+                check(call!(cusparseSDDMM_preprocess, matrix, workspace.address() as *mut c_void))?;
                 self.described = Some(Described { matrix, workspace, leading });
             }
             let Some(Described { matrix, workspace, .. }) = &self.described else { return Ok(()) };
             workspace.used_on(stream);
             check(sys::cusparseSpMatSetValues(matrix.0, o.values as *mut c_void))?;
-            call!(cusparseSDDMM, matrix, workspace.address() as *mut c_void)
+            check(call!(cusparseSDDMM, matrix, workspace.address() as *mut c_void))
         }
     }
 }

@@ -158,7 +158,7 @@ impl Method for Prepared {
             // SAFETY: the descriptors are alive; the scalars are read during the calls.
             unsafe {
                 call!(cusparseSpMM_bufferSize, matrix, &mut bytes)?;
-                let workspace = matrix.reserve(device, bytes)?;
+                let workspace = matrix.reserve(device, stream, bytes)?;
                 call!(cusparseSpMM_preprocess, matrix, workspace)?;
             }
             self.matrix = Some(matrix);

@@ -7,6 +7,9 @@ use gustav_core::{
 };
 use gustav_cuda::spmm::segmented::{Config, Reduction};
 use gustav_cuda::{Call, Device, DeviceBuffer, DeviceCsr, DeviceDense, Options, SpmmPlan};
+use gustav_plan::Algorithm;
+use gustav_plan::orders::{Order, Search, WarpShape};
+use gustav_testkit::battery::matrices::random_rows;
 use gustav_testkit::battery::{Settings, check_spmm};
 
 batteries! {
@@ -244,6 +247,74 @@ fn a_cta_per_segment_in_other_types() {
     configured::<f64>(Config { longest: None, ..cta_per_segment(32, 2, 8, 4) });
     configured::<f16>(Config { chunk: 8, ..cta_per_segment(4, 8, 4, 1) });
     configured::<bf16>(Config { longest: None, ..cta_per_segment(8, 1, 2, 5) });
+}
+
+#[test]
+#[ignore = "needs a CUDA device"]
+fn a_cta_per_segment_with_wide_positions_and_in_an_order() {
+    let wide = gustav_cuda::Config::Segmented(cta_per_segment(4, 4, 8, 1));
+    crate::common::configured::<f32, u64, u64, PlusTimes>(wide);
+    let device = device();
+    let config = Config { longest: None, window: 1, ..cta_per_segment(2, 4, 8, 1) };
+    let settings = Settings::default().untransposed();
+    check_spmm::<f32, u32, u32, PlusTimes>(&settings, |case| {
+        let order = Order::Lpt.of(&case.a.pattern(), WarpShape::default(), Search::Auto)?;
+        run::<f32, u32, u32, PlusTimes>(
+            &device,
+            &Options { order: Some(&order), ..options(config) },
+            case,
+        )
+    });
+}
+
+/// One small product of each, for race detection, under which a battery takes too long.
+#[test]
+#[ignore = "needs a CUDA device"]
+fn a_cta_per_segment_of_a_small_matrix() {
+    let device = device();
+    let host = ragged(90);
+    let a = DeviceCsr::upload(&device, &host.view()).expect("A");
+    let b = Dense::from_fn(90, 36, Default::default(), |i, j| ((i * 36 + j) % 29) as f32 / 9.0);
+    let b = DeviceDense::upload(&device, &b.expect("B").view()).expect("B");
+    let problem = a.pattern().spmm(36).problem;
+    let product = |options: &Options<'_>| {
+        let mut c = DeviceDense::zeros(&device, 90, 36, Default::default()).expect("C");
+        let mut plan = SpmmPlan::new(a.pattern(), &problem, options).expect("a plan");
+        plan.execute(&a, &b, &mut c, Call::new()).expect("C");
+        c.data().to_host().expect("C")
+    };
+    let expected = product(&options(config(4, 8, 1, 4)));
+    for shared in [
+        cta_per_segment(8, 4, 8, 1),
+        Config { longest: None, ..cta_per_segment(2, 4, 8, 2) },
+        Config { reduction: Reduction::Atomic, ..cta_per_segment(4, 4, 4, 1) },
+    ] {
+        for (found, expected) in product(&options(shared)).iter().zip(&expected[..]) {
+            assert!((found - expected).abs() < 1e-2, "{found} {expected}, {shared:?}");
+        }
+    }
+}
+
+/// All configurations with half vectors that are candidates, cut so short that small matrices have all paths.
+#[test]
+#[ignore = "needs a CUDA device"]
+fn half_vectors() {
+    let a = random_rows::<f16, u32, u32>(9, 9, 1, |_| 3);
+    for columns in [8, 32] {
+        let problem = a.pattern().spmm(columns).problem;
+        let candidates = gustav_cuda::Config::candidates(Algorithm::Segmented, &problem);
+        let half = candidates.into_iter().filter_map(|config| match config {
+            gustav_cuda::Config::Segmented(config) if config.vector == 4 => Some(config),
+            _ => None,
+        });
+        let half: Vec<_> = half.collect();
+        assert_eq!(half.len(), 5, "{half:?}");
+        for config in half {
+            let longest = config.longest.map(|_| 32);
+            configured::<f16>(Config { longest, first: 32, ..config });
+            configured::<bf16>(Config { longest, first: 32, ..config });
+        }
+    }
 }
 
 #[test]

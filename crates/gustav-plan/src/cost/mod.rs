@@ -160,6 +160,8 @@ pub enum Class {
     Copied,
     /// `segmented` with a CTA per segment.
     CtaPerSegment,
+    /// `segmented`, with loads of 8 bytes where rows of B are vectors of 16.
+    HalfVectors,
     /// `segmented` with several segments per group, one after another, and a group for each long one.
     SeveralSegments,
     /// The same, where subgroups share the long ones.

@@ -31,6 +31,9 @@ const SPREAD_TO: f64 = 16.0;
 /// Most vectors of a row of B of which the lanes of a warp have one each.
 const ONE_VECTOR_TO: f64 = 32.0;
 
+/// Most vectors of 16 bytes in a row of B for half vectors: with more, a warp has few subgroups whose sums are added.
+const HALVED_TO: usize = 4;
+
 /// A tuning configuration of one algorithm.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Tuning {
@@ -60,6 +63,8 @@ pub struct Tuning {
     /// Rows of a window, inside which the list is sorted by length; 1 lists whole rows in their
     /// order.
     pub window: u32,
+    /// Most bytes of a load of B: 16, or 8 for half vectors.
+    pub load_bytes: u32,
     /// Most lanes for a row of B; fewer lanes make narrower panels.
     pub lanes: u32,
     /// Preferred number of vectors of a row of B that a lane holds; with copies of B to shared memory it is exact, if
@@ -87,6 +92,7 @@ impl Tuning {
             prefetch_a: false,
             longest: None,
             window: 1024,
+            load_bytes: VECTOR_BYTES as u32,
             lanes: 32,
             tiles: 2,
             threads: 1024,
@@ -201,7 +207,36 @@ pub fn segmented(problem: &Problem) -> Vec<Tuning> {
     }
     // Last, since trained models name the others by their number.
     found.extend(cta_per_segment(problem));
+    found.extend(half_vectors(problem));
     found
+}
+
+/// The configurations of `segmented` with half vectors: a lane has half as many sums, and half as many subgroups add
+/// theirs. For rows of B of 16-bit values that few lanes hold.
+fn half_vectors(problem: &Problem) -> Vec<Tuning> {
+    let vectors = problem.columns * problem.dtype.bytes() / VECTOR_BYTES;
+    let few = vectors <= HALVED_TO && vectors.is_power_of_two() && is_whole(problem);
+    if !few || problem.dtype.bytes() != 2 {
+        return Vec::new();
+    }
+    let half = Tuning { load_bytes: 8, tiles: 1, ..Tuning::of(Algorithm::Segmented) };
+    let one = |subgroups, longest| Tuning { subgroups, longest, prefetch_a: true, ..half };
+    let several = |chunk, at_once, longest| Tuning {
+        subgroups: SHARING,
+        segments_per_group: 2,
+        chunk,
+        at_once,
+        longest: Some(longest),
+        block: 128,
+        ..half
+    };
+    vec![
+        one(4, None),
+        one(SHARING, Some(128)),
+        several(4, false, 64),
+        several(4, false, 256),
+        several(2, true, 64),
+    ]
 }
 
 /// The configurations of `segmented` with a CTA per segment: for few long rows.
@@ -332,13 +367,35 @@ mod tests {
                 let columns = vectors * VECTOR_BYTES / dtype.bytes();
                 let problem = Problem { dtype, ..Problem::spmm(&a).columns(columns) };
                 let tunings = segmented(&problem).into_iter();
-                let spread = tunings.filter(|t| t.tiles == 1 && !t.at_once && t.warps == 1).count();
+                let is_spread = |t: &Tuning| t.tiles == 1 && !t.at_once && t.warps == 1;
+                let spread = tunings.filter(|t| is_spread(t) && t.load_bytes == 16).count();
                 let expected = if (4..=16).contains(&vectors) { 5 } else { 0 };
                 assert_eq!(spread, expected, "{dtype}, {vectors} vectors");
-                let at_once = segmented(&problem).into_iter().filter(|t| t.at_once).count();
+                let tunings = segmented(&problem).into_iter();
+                let at_once = tunings.filter(|t| t.at_once && t.load_bytes == 16).count();
                 let expected = if expected > 0 { 4 } else { 2 };
                 assert_eq!(at_once, expected, "at once, {dtype}, {vectors} vectors");
             }
+        }
+    }
+
+    #[test]
+    fn half_vectors_are_for_short_rows_of_16_bit_values() {
+        let a = CsrView::<f32, u32, u32>::new(1, 1, &[0, 1], &[0], &[1.0]).expect("a matrix");
+        for (dtype, columns, expected) in [
+            (DType::F16, 8, 5),
+            (DType::Bf16, 16, 5),
+            (DType::F16, 32, 5),
+            (DType::F16, 0, 0),
+            (DType::F16, 4, 0),
+            (DType::F16, 24, 0),
+            (DType::Bf16, 64, 0),
+            (DType::F32, 8, 0),
+            (DType::I64, 8, 0),
+        ] {
+            let problem = Problem { dtype, ..Problem::spmm(&a).columns(columns) };
+            let half = segmented(&problem).into_iter().filter(|t| t.load_bytes == 8).count();
+            assert_eq!(half, expected, "{dtype}, {columns} columns");
         }
     }
 }

@@ -26,7 +26,7 @@ pub(super) fn programs(platforms: &[Platform]) -> Table {
         "Time to solution, the products in it, and the time of the best other engine over that of gustav. {NAMES} \
          The code around the products is the same for all engines but pyg and pyg-csr, which are networks of PyTorch \
          Geometric on edge lists and on CSR tensors. On a GPU everything stays in its memory, products are timed \
-         in runs of their own, and cusparse is the fastest of its algorithms in a trial. The engine loop is a loop \
+         in runs of their own, and cusparse is the fastest of its algorithms in a trial, but for SpMVOp. The engine loop is a loop \
          over rows on one thread. Other libraries on a CPU are timed in their products, beside the rest of the \
          program as it was around gustav's."
     );

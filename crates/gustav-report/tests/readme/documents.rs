@@ -1,10 +1,12 @@
 //! The tables and the picture of pages under docs/.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt::Write;
 use std::fs;
 
-use gustav_report::{BesidePetsc, RankRecords, picture_of_ranks, read_feature_times, read_ranks};
+use gustav_report::{
+    BesidePetsc, RankRecords, Ratios, picture_of_ranks, read_feature_times, read_ranks,
+};
 
 use super::{check_picture, check_tables, root};
 
@@ -187,6 +189,53 @@ fn features() -> String {
 #[test]
 fn the_table_of_features_is_that_of_the_record() {
     check_tables("docs/decisions/0034-counting-features.md", &[("features", features())]);
+}
+
+/// What the best of the configurations with half vectors, or `auto` without them, gains over that `auto`.
+fn half_vectors() -> String {
+    let records = root().join("bench/records/choice");
+    let file = gustav_io::read_bytes(records.join("gpu-h200-half-vectors.jsonl.zst")).unwrap();
+    let unseen = fs::read_to_string(records.join("unseen.txt")).unwrap();
+    let unseen: HashSet<&str> = unseen.lines().collect();
+    // By product: the time of `auto`, and the least of the others.
+    let mut times = BTreeMap::<_, [f64; 2]>::new();
+    for line in std::str::from_utf8(&file).unwrap().lines() {
+        let line: serde_json::Value = serde_json::from_str(line).unwrap();
+        let matrix = line["matrix"].as_str().unwrap().to_owned();
+        let kind = (
+            line["dtype"].as_str().unwrap().to_owned(),
+            line["columns"].as_u64().unwrap(),
+            !unseen.contains(matrix.as_str()),
+        );
+        let of_product = times.entry((kind, matrix)).or_insert([f64::INFINITY; 2]);
+        let least = &mut of_product[usize::from(line["algorithm"] != "auto")];
+        *least = least.min(line["execute_ms"].as_f64().unwrap());
+    }
+    let mut gains = BTreeMap::<_, Vec<f64>>::new();
+    for ((kind, _), [auto, half]) in times {
+        gains.entry(kind).or_default().push(auto / half.min(auto));
+    }
+    let mut out = String::new();
+    writeln!(out, "| type | columns | matrices | number | geomean | most | by more than 3 % |")
+        .unwrap();
+    writeln!(out, "|---|---|---|---|---|---|---|").unwrap();
+    for ((dtype, columns, seen), gains) in gains {
+        let matrices = if seen { "may be fitted to" } else { "unseen" };
+        let more = gains.iter().filter(|gain| **gain > 1.03).count();
+        let r = Ratios::of(&gains).unwrap();
+        writeln!(
+            out,
+            "| {dtype} | {columns} | {matrices} | {} | {:.2} | {:.2} | {more} |",
+            r.count, r.geomean, r.best
+        )
+        .unwrap();
+    }
+    out
+}
+
+#[test]
+fn the_gains_of_half_vectors_are_those_of_the_record() {
+    check_tables("docs/decisions/0056-half-vectors.md", &[("half vectors", half_vectors())]);
 }
 
 #[test]

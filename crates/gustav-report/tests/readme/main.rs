@@ -15,8 +15,8 @@ use std::path::{Path, PathBuf};
 use compared::table;
 use documents::{FEATURES, RANKS, rank_records};
 use gustav_report::{
-    Beside, Case, Comparison, Ratios, Record, Report, VENDORS, compare, pictures, read_counters,
-    read_feature_times, read_records, read_regrets, read_tuning,
+    Beside, CUSPARSE, Case, Comparison, Ratios, Record, Report, VENDORS, compare, pictures,
+    read_counters, read_feature_times, read_records, read_regrets, read_tuning,
 };
 
 /// Files of records whose names begin so, with the suites and the peers that count.
@@ -37,15 +37,16 @@ const CPU: Place = Place {
     peers: &VENDORS,
     beside: "MKL, GraphBLAS",
 };
+/// Products that follow one another.
 const GPU: Place = Place {
-    name: "gpu",
+    name: "gpu-series",
     unseen: false,
-    suites: &["gpu", "gpu-narrow", "gpu-partial", "gpu-spgemm"],
-    peers: &["cusparse-default", "cusparse-alg1", "cusparse-alg2", "cusparse-alg3"],
+    suites: &["gpu"],
+    peers: &CUSPARSE,
     beside: "cuSPARSE",
 };
 
-const GPU_UNSEEN: Place = Place { unseen: true, suites: &["gpu"], ..GPU };
+const GPU_UNSEEN: Place = Place { unseen: true, ..GPU };
 const CPU_UNSEEN: Place = Place { unseen: true, ..CPU };
 
 /// Of matrices that no rule was fitted to, files of records whose names hold this.
@@ -104,7 +105,7 @@ fn records(place: &Place) -> Vec<Record> {
 
 /// Products on a GPU of matrices that no rule was fitted to, each beside one peer.
 fn unseen() -> String {
-    let mut records = records_of(|name| name.starts_with(GPU.name) && name.contains(UNSEEN));
+    let mut records = records_of(|name| name.starts_with("gpu") && name.contains(UNSEEN));
     let is_shown = |r: &Record| UNSEEN_PRODUCTS.iter().any(|p| p.operation == r.case.operation);
     records.retain(|r| r.suite != published::SUITE && is_shown(r));
     let mut out = machines(&records);
@@ -292,7 +293,9 @@ fn check_tables(document: &str, tables: &[(&str, String)]) {
 
 #[test]
 fn the_pictures_are_those_of_the_records() {
-    for (place, picture) in [(CPU, "docs/speed.svg"), (GPU, "docs/speed-gpu.svg")] {
+    // Beside the newest cuSPARSE alone.
+    let gpu = Place { name: "gpu-series-newest", ..GPU };
+    for (place, picture) in [(CPU, "docs/speed.svg"), (gpu, "docs/speed-gpu.svg")] {
         let records = shown(&compare(&records(&place), "auto"));
         let drawn = pictures(&records).unwrap();
         assert_eq!(drawn.len(), 1, "records of {} are of one machine", place.name);

@@ -15,7 +15,7 @@ pub const NEWEST: &str = "cusparse-newest";
 /// Each published kernel of suite `gpu-published` in a line of its own, beside the products that it was measured on, and
 /// what it got wrong, failed on, and does not offer.
 pub fn table() -> String {
-    let records = records_of(|name| name.starts_with(GPU.name) && name.contains(UNSEEN));
+    let records = records_of(|name| name.starts_with(SUITE) && name.contains(UNSEEN));
     let is_published = |name: &str| name != NEWEST && !GPU.peers.contains(&name);
     let counts = |r: &Record| r.suite == SUITE && (r.is_ours() || is_published(&r.engine));
     let records: Vec<_> = records.into_iter().filter(counts).collect();

@@ -13,7 +13,7 @@ use super::{GPU, UNSEEN, kinds, machines, records_of, shown};
 /// Single products of suite `gpu-published`, of matrices that no rule was fitted to or of others: each in a line, beside
 /// both versions. A matrix and its copies are one pattern.
 pub fn table(unseen: bool) -> String {
-    let of_place = |name: &str| name.starts_with(GPU.name) && name.contains(UNSEEN) == unseen;
+    let of_place = |name: &str| name.starts_with(SUITE) && name.contains(UNSEEN) == unseen;
     let mut records = records_of(of_place);
     let is_version = |name: &str| name == NEWEST || GPU.peers.contains(&name);
     records.retain(|r| r.suite == SUITE && (r.is_ours() || is_version(&r.engine)));

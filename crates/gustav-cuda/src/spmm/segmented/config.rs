@@ -81,7 +81,8 @@ impl Config {
     /// The configuration of a tuning for the columns of `problem`; one segment per group if 32 bits cannot count the
     /// list.
     pub(in crate::spmm) fn new(problem: &Problem, tuning: &Tuning) -> Self {
-        let vector = widest(problem.dtype, problem.columns as u64);
+        let widest = widest(problem.dtype, problem.columns as u64);
+        let vector = widest.min(tuning.load_bytes / problem.dtype.bytes() as u32);
         let config = Config {
             vector,
             lanes: 0,
@@ -101,8 +102,12 @@ impl Config {
             block: tuning.block,
             resident: tuning.threads,
         };
-        let config =
-            config.tiled(problem.dtype, vector, problem.columns, tuning.lanes, tuning.tiles);
+        let config = match vector < widest {
+            true => config.halved(problem.columns),
+            false => {
+                config.tiled(problem.dtype, vector, problem.columns, tuning.lanes, tuning.tiles)
+            }
+        };
         match config.counts(problem) {
             true => config,
             false => config.one_segment(),
@@ -142,6 +147,13 @@ impl Config {
             }
         }
         candidates
+    }
+
+    /// This schedule with one half vector of a row of B for each lane: no tuning has more of them than a warp has lanes.
+    fn halved(self, columns: usize) -> Self {
+        let lanes = columns as u32 / self.vector;
+        debug_assert!(lanes.is_power_of_two() && lanes <= 32 && self.warps == 1);
+        Config { lanes, tiles: 1, subgroups: self.subgroups.min(32 / lanes), ..self }
     }
 
     /// This schedule with vectors of `vector` values and at most `lanes` lanes.
@@ -420,6 +432,30 @@ mod tests {
                 }
                 let odd = Problem { dtype, ..Problem::spmm(&a).columns(panel + vector as usize) };
                 assert!(Config::new(&odd, &tuning).tiles <= 3, "{dtype}, {lanes} lanes");
+            }
+        }
+    }
+
+    #[test]
+    fn half_vectors_fit_whatever_the_alignment() {
+        let a = CsrView::<f32, u32, u32>::new(1, 1, &[0, 1], &[0], &[1.0]).expect("a matrix");
+        for dtype in [DType::F16, DType::Bf16] {
+            for (columns, lanes) in [(8, 2), (16, 4), (32, 8)] {
+                let problem = Problem { dtype, ..Problem::spmm(&a).columns(columns) };
+                let half = Config::candidates(&problem).into_iter().filter(|c| c.vector == 4);
+                let half: Vec<_> = half.collect();
+                assert_eq!(half.len(), 5, "{half:?}");
+                for config in half {
+                    assert_eq!((config.lanes, config.tiles), (lanes, 1), "{config:?}");
+                    for vector in [8, 4, 2, 1] {
+                        let config = config.narrowed(dtype, vector, columns);
+                        assert!(config.vector <= vector.min(4), "{config:?}");
+                        assert!(config.check(&problem).is_ok(), "{dtype}, {columns}: {config:?}");
+                        let shorter = Config { longest: config.longest.map(|_| 32), ..config };
+                        let shorter = Config { first: 32, ..shorter };
+                        assert!(shorter.check(&problem).is_ok(), "{dtype}, {columns}: {shorter:?}");
+                    }
+                }
             }
         }
     }
