@@ -116,7 +116,7 @@ impl Method for Prepared {
     // Describes and preprocesses A if it changed.
     unsafe fn launch(&mut self, device: &Device, stream: &Stream, o: &Operands) -> Result<()> {
         self.spmv.handle.on(device, stream)?;
-        if let Some(op) = &self.op {
+        if let Some(op) = &mut self.op {
             // SAFETY: the operands are the caller's promise.
             return unsafe { op.execute(&self.spmv.handle, stream, o) };
         }

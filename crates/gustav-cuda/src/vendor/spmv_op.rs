@@ -131,6 +131,8 @@ pub(super) struct SpmvOp {
     x: DenseVector,
     y: DenseVector,
     matrix: Matrix,
+    /// Of the last execution.
+    stream: Stream,
 }
 
 // SAFETY: used by one thread at a time, through `&mut Prepared`.
@@ -156,6 +158,7 @@ impl SpmvOp {
             x: DenseVector::new(o.inner, o.b, o.dtype)?,
             y: DenseVector::new(o.rows, o.c, o.dtype_c)?,
             matrix: Matrix::new(device, o, [0; 6])?,
+            stream: stream.clone(),
         };
         let none = Operation::CUSPARSE_OPERATION_NON_TRANSPOSE;
         let (algorithm, sums) = (algorithm as c_int, sums(o.dtype));
@@ -199,12 +202,13 @@ impl SpmvOp {
     /// # Safety
     /// The operands of `o` are those of the product, and live until it has run.
     pub(super) unsafe fn execute(
-        &self,
+        &mut self,
         handle: &Handle,
         stream: &Stream,
         o: &Operands,
     ) -> Result<()> {
-        let SpmvOp { functions, plan, x, y, matrix, .. } = self;
+        self.stream = stream.clone();
+        let SpmvOp { functions, plan, x, y, matrix, .. } = &*self;
         matrix.workspace.used_on(stream);
         let (alpha, beta) = (scalar(&o.alpha), scalar(&o.beta));
         // SAFETY: the descriptors are alive; the scalars are read during the call.
@@ -220,6 +224,9 @@ impl SpmvOp {
 impl Drop for SpmvOp {
     fn drop(&mut self) {
         let Functions { destroy_plan, destroy_description, .. } = self.functions;
+        // The library compiles kernels for a plan, and says nothing of when their code may go. After
+        // an error of the device there is nothing to wait for.
+        let _ = self.stream.synchronize();
         // SAFETY: created once, destroyed once, what is made of another first.
         unsafe {
             if !self.plan.is_null() {

@@ -11,25 +11,13 @@ pub struct Loops;
 
 impl Engine<'static, Host> for Loops {
     fn spmm(&mut self, pattern: &Pattern, shape: Shape) -> Result<Spmm<'static, Host>> {
-        let pattern = pattern.clone();
-        let Shape { columns: n, transpose, semiring } = shape;
-        let zero: f32 = semiring.zero();
-        let add: fn(f32, f32, f32) -> f32 = match semiring {
-            Semiring::PlusTimes => |a, b, sum| a.times_plus(b, sum),
-            Semiring::MinPlus => |a, b, sum| Arith::minimum(sum, a.plus_saturating(b)),
-            _ => return Err(Engine::<Host>::lacks(self, "products over another semiring")),
-        };
-        Ok(Box::new(move |values: &Vec<f32>, b: &Dense<f32>, c: &mut Dense<f32>| {
-            c.data_mut().fill(zero);
-            each(pattern.view(), |i, k, p| {
-                let (from, to) = if transpose { (i, k) } else { (k, i) };
-                let source = &b.data()[from * n..][..n];
-                for (sum, other) in c.data_mut()[to * n..][..n].iter_mut().zip(source) {
-                    *sum = add(values[p], *other, *sum);
-                }
-            });
-            Ok(())
-        }))
+        match shape.semiring {
+            Semiring::PlusTimes => Ok(spmm(pattern, shape, |a: f32, b, sum| a.times_plus(b, sum))),
+            Semiring::MinPlus => {
+                Ok(spmm(pattern, shape, |a: f32, b, sum| Arith::minimum(sum, a.plus_saturating(b))))
+            }
+            _ => Err(Engine::<Host>::lacks(self, "products over another semiring")),
+        }
     }
 
     fn spmv(&mut self, pattern: &Pattern) -> Result<Spmv<'static, Host>> {
@@ -64,6 +52,29 @@ impl Engine<'static, Host> for Loops {
     fn name(&self) -> &str {
         "loop"
     }
+}
+
+/// SpMM with a loop of its own for each semiring, as somebody would write it.
+fn spmm(
+    pattern: &Pattern,
+    shape: Shape,
+    add: impl Fn(f32, f32, f32) -> f32 + 'static,
+) -> Spmm<'static, Host> {
+    let pattern = pattern.clone();
+    let Shape { columns: n, transpose, semiring } = shape;
+    let zero: f32 = semiring.zero();
+    Box::new(move |values: &Vec<f32>, b: &Dense<f32>, c: &mut Dense<f32>| {
+        let (b, c) = (b.data(), c.data_mut());
+        c.fill(zero);
+        each(pattern.view(), |i, k, p| {
+            let (from, to) = if transpose { (i, k) } else { (k, i) };
+            let (a, source) = (values[p], &b[from * n..][..n]);
+            for (sum, other) in c[to * n..][..n].iter_mut().zip(source) {
+                *sum = add(a, *other, *sum);
+            }
+        });
+        Ok(())
+    })
 }
 
 /// Calls `work` with the row, the column and the position of every nonzero.
