@@ -84,16 +84,25 @@ impl<T: Scalar> Vector<T> for Portable {
     }
     #[inline(always)]
     unsafe fn load_masked(p: *const T, count: usize) -> Self::V {
+        // Kernels have masked loads alone. Nearly all are of whole vectors, in which no lane has a branch.
+        if count == LANES {
+            // SAFETY: as below.
+            return unsafe { <Self as Vector<T>>::load(p) };
+        }
         // SAFETY: the caller guarantees that the lanes of the mask are readable.
         map(|k| if k < count { unsafe { p.add(k).read().to_accum() } } else { T::Accum::default() })
     }
     #[inline(always)]
     unsafe fn store(p: *mut T, v: Self::V) {
         // SAFETY: the caller guarantees LANES writable values.
-        unsafe { Self::store_masked(p, LANES, v) }
+        (0..LANES).for_each(|k| unsafe { p.add(k).write(T::from_accum(v[k])) });
     }
     #[inline(always)]
     unsafe fn store_masked(p: *mut T, count: usize, v: Self::V) {
+        if count == LANES {
+            // SAFETY: as below.
+            return unsafe { Self::store(p, v) };
+        }
         for k in 0..count {
             // SAFETY: the caller guarantees that the lanes of the mask are writable.
             unsafe { p.add(k).write(T::from_accum(v[k])) }
@@ -102,12 +111,12 @@ impl<T: Scalar> Vector<T> for Portable {
     #[inline(always)]
     unsafe fn stream(p: *mut T, v: Self::V) {
         // SAFETY: as `store`.
-        unsafe { Self::store_masked(p, LANES, v) }
+        unsafe { Self::store(p, v) }
     }
     #[inline(always)]
     unsafe fn stream_16(p: *mut T, v: Self::V) {
         // SAFETY: as `store`.
-        unsafe { Self::store_masked(p, LANES, v) }
+        unsafe { Self::store(p, v) }
     }
     #[inline(always)]
     unsafe fn prefetch(_p: *const T) {}
