@@ -166,7 +166,7 @@ impl<T: Scalar> SpmvPlan<T> {
         // SAFETY: the lengths were checked against the buffers, which wait for the stream when
         // they are freed; the pattern is the plan's own.
         unsafe {
-            if method.converts() && !(call.reuse_conversion && *converted) {
+            if !call.reuse_conversion || !*converted {
                 method.convert(stream, &operands)?;
                 *converted = true;
             }

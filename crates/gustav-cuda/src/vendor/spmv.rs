@@ -100,11 +100,7 @@ impl Method for Prepared {
         self.spmv.workspace_bytes() + self.op.as_ref().map_or(0, SpmvOp::bytes)
     }
 
-    fn converts(&self) -> bool {
-        matches!(self.spmv.config.function(), Function::SpMVOp(_))
-    }
-
-    // Plans for these values.
+    // Plans SpMVOp for these values; the other algorithms read those of each execution.
     unsafe fn convert(&mut self, stream: &Stream, o: &Operands) -> Result<()> {
         let Function::SpMVOp(algorithm) = self.spmv.config.function() else { return Ok(()) };
         let handle = &self.spmv.handle;

@@ -118,7 +118,7 @@ fn unsupported(reason: &str) -> Error {
         problem: "SpMVOp".into(),
         backend: format!("vendor (cuSPARSE {version})"),
         reason: reason.into(),
-        nearest: "vendor by cusparseSpMV, even-shares".into(),
+        nearest: "vendor by cusparseSpMV".into(),
     }
 }
 

@@ -22,20 +22,22 @@ fn passes_what_it_takes_of_the_battery() {
 fn passes_16_bits_or_refuses_them() {
     let version = gustav_cuda::cusparse::version().expect("a version");
     let mut parts = version.split('.').map(|part| part.parse::<u32>().expect("a number"));
-    if (parts.next(), parts.next()) >= (Some(12), Some(9)) {
-        takes_part::<f16, u32>();
-        return;
+    match (parts.next(), parts.next()) >= (Some(12), Some(9)) {
+        true => takes_part::<f16, u32>(),
+        false => refuses_16_bits(),
     }
+}
+
+fn refuses_16_bits() {
     let device = device();
     let host = random_rows::<f16, u32, u32>(50, 40, 1, |r| r % 5);
     let pattern = DevicePattern::upload(&device, host.pattern().view()).expect("a pattern");
-    let problem = pattern.sddmm(16).problem;
-    let options = named(Algorithm::Vendor, None);
     let [x, y] = [50, 40].map(|rows| {
         let zeros = DeviceBuffer::<f16>::zeros(&device, rows * 16, "elements").expect("memory");
         DeviceDense::new(rows, 16, Layout::RowMajor, 16, zeros).expect("an operand")
     });
     let mut to = DeviceBuffer::zeros(&device, host.nnz(), "values").expect("memory");
+    let (problem, options) = (pattern.sddmm(16).problem, named(Algorithm::Vendor, None));
     let mut plan = SddmmPlan::<f16>::new(&pattern, &problem, &options).expect("a plan");
     let refused = plan.execute(&x, &y, &mut to, ()).expect_err("a refusal");
     assert!(matches!(refused, Error::Unsupported { .. }), "{refused:?}");

@@ -272,10 +272,7 @@ fn a_cta_per_segment_with_wide_positions_and_in_an_order() {
 #[ignore = "needs a CUDA device"]
 fn a_cta_per_segment_of_a_small_matrix() {
     let device = device();
-    let host = ragged(90);
-    let a = DeviceCsr::upload(&device, &host.view()).expect("A");
-    let b = Dense::from_fn(90, 36, Default::default(), |i, j| ((i * 36 + j) % 29) as f32 / 9.0);
-    let b = DeviceDense::upload(&device, &b.expect("B").view()).expect("B");
+    let (a, b) = ragged_operands(&device, 90, 36);
     let problem = a.pattern().spmm(36).problem;
     let product = |options: &Options<'_>| {
         let mut c = DeviceDense::zeros(&device, 90, 36, Default::default()).expect("C");
@@ -339,14 +336,23 @@ fn ragged(rows: usize) -> Csr<f32> {
     Csr::new(rows, rows, offsets, indices, values).expect("a matrix")
 }
 
+/// That matrix on the device, and a B of so many columns.
+fn ragged_operands(
+    device: &Device,
+    rows: usize,
+    columns: usize,
+) -> (DeviceCsr<f32>, DeviceDense<f32>) {
+    let a = DeviceCsr::upload(device, &ragged(rows).view()).expect("A");
+    let element = |i, j| ((i * columns + j) % 29) as f32 / 9.0;
+    let b = Dense::from_fn(rows, columns, Default::default(), element).expect("B");
+    (a, DeviceDense::upload(device, &b.view()).expect("B"))
+}
+
 #[test]
 #[ignore = "needs a CUDA device"]
 fn deterministic_runs_give_the_same_bits() {
     let device = device();
-    let host = ragged(700);
-    let a = DeviceCsr::upload(&device, &host.view()).expect("A");
-    let b = Dense::from_fn(700, 48, Default::default(), |i, j| ((i * 48 + j) % 29) as f32 / 9.0);
-    let b = DeviceDense::upload(&device, &b.expect("B").view()).expect("B");
+    let (a, b) = ragged_operands(&device, 700, 48);
     let problem = a.pattern().spmm(48).problem.deterministic(true);
     let options = Options {
         config: Some(gustav_cuda::Config::Segmented(config(4, 4, 3, 2))),
