@@ -84,8 +84,8 @@ impl<T: Scalar> Vector<T> for Portable {
     }
     #[inline(always)]
     unsafe fn load_masked(p: *const T, count: usize) -> Self::V {
-        // Kernels of these vectors have masked loads alone (`WHOLE`). Most are of whole vectors, which need no branch for
-        // each lane.
+        // Kernels of these vectors have masked loads alone (`WHOLE`). Most are of whole vectors, which
+        // need no branch for each lane.
         if count == LANES {
             // SAFETY: as below.
             return unsafe { <Self as Vector<T>>::load(p) };
